@@ -1,0 +1,37 @@
+//! For build scripts: compiles C shims over the NumPy C API, for one binary that runs on many Python and NumPy
+//! versions.
+//!
+//! It finds the headers, compiles with the `cc` crate and tells Cargo when to do it again. It does not link Python, and
+//! it never installs anything.
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), cuwheel_build::Error> {
+//!     cuwheel_build::NumpyShim::new().file("src/shim.c").compile("example_numpy_shim")
+//! }
+//! ```
+//!
+//! The C file starts with `#include <cuwheel_numpy.h>`, which includes Python and NumPy with the right settings.
+//!
+//! # Where the headers are looked for
+//!
+//! 1. In the folders named by [`NUMPY_INCLUDE`] and [`PYTHON_INCLUDE`], if both variables are set.
+//! 2. Where an interpreter says that they are. The interpreter is the one named by the first of
+//!    [`INTERPRETER_VARIABLES`] that is set, or else the first of `python3` and `python` on the path that works.
+//!
+//! # When Cargo compiles again
+//!
+//! When a C file changes, or a variable named `CUWHEEL_…`. For shims that do not depend on the interpreter
+//! ([`NumpyShim::abi3`]) nothing else counts: neither the interpreter's place nor that of NumPy, so builds in
+//! throw-away environments, as `pip install` makes them, share one compilation. Other shims are compiled again for
+//! each interpreter.
+
+mod environment;
+mod error;
+mod headers;
+mod interpreter;
+mod shim;
+
+pub use environment::{INTERPRETER_VARIABLES, NUMPY_INCLUDE, PYTHON_INCLUDE};
+pub use error::Error;
+pub use shim::NumpyShim;

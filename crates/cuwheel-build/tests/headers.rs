@@ -1,0 +1,145 @@
+//! Discovery of headers, seen from a build script: real processes, folders with spaces and letters outside ASCII.
+//!
+//! The shim is never compiled here: each case fails, or is proven, before the compiler is reached.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Set for the process that plays the build script.
+const PLAY_BUILD_SCRIPT: &str = "CUWHEEL_BUILD_TEST_OUT_DIR";
+
+/// Not a test of its own: what the cases below run in another process, with variables of their own.
+#[test]
+fn build_script() {
+    if std::env::var_os(PLAY_BUILD_SCRIPT).is_some()
+        && let Err(error) = cuwheel_build::NumpyShim::new().file("missing.c").compile("shim")
+    {
+        println!("failed: {error:?}");
+    }
+}
+
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { root: tempfile::Builder::new().prefix("Größe mit Leerzeichen ").tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A program that answers as an interpreter would.
+    fn interpreter(&self, name: &str, answer: &str) -> PathBuf {
+        let path = self.write(name, &format!("#!/bin/sh\ncat <<'END'\n{answer}\nEND\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn run(&self, variables: &[(&str, &Path)]) -> String {
+        let Output { stdout, .. } = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "build_script", "--nocapture"])
+            .env_clear()
+            .env(PLAY_BUILD_SCRIPT, "1")
+            .env("CARGO_MANIFEST_DIR", self.root.path())
+            .env("OUT_DIR", self.path("out"))
+            .env("PATH", "/usr/bin:/bin")
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8(stdout).unwrap()
+    }
+}
+
+#[track_caller]
+fn assert_contains(output: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(output.contains(part), "{part:?} is not in:\n{output}");
+    }
+}
+
+#[test]
+fn an_interpreter_without_numpy_gets_the_line_to_add() {
+    let machine = Machine::new();
+    let python = machine.interpreter("bin/python", "include=/i\nplatinclude=/i\nnumpy-missing=x");
+    let output = machine.run(&[("PYTHON_SYS_EXECUTABLE", &python)]);
+    assert_contains(
+        &output,
+        &[
+            &format!("NumPy is not installed for {}", python.display()),
+            "[build-system]\n    requires = [\"maturin>=1.16,<2\", \"numpy>=2.0\"]",
+        ],
+    );
+}
+
+#[test]
+fn an_interpreter_without_headers_gets_the_package_to_install() {
+    let machine = Machine::new();
+    let include = machine.path("include");
+    let answer = format!("include={0}\nplatinclude={0}\nnumpy=/n", include.display());
+    let python = machine.interpreter("bin/python", &answer);
+    let output = machine.run(&[("CUWHEEL_PYTHON", &python)]);
+    let looked_for = format!("Python.h not found; looked for {}.", include.join("Python.h").display());
+    assert_contains(&output, &[&looked_for, "python3-dev", "python3-devel"]);
+}
+
+#[test]
+fn headers_of_numpy_1_are_refused() {
+    let machine = Machine::new();
+    let python = machine.write("include/Python.h", "");
+    let numpy = machine.write("numpy/include/numpy/arrayobject.h", "");
+    let output = machine.run(&[
+        ("CUWHEEL_PYTHON_INCLUDE", python.parent().unwrap()),
+        ("CUWHEEL_NUMPY_INCLUDE", numpy.parent().unwrap().parent().unwrap()),
+    ]);
+    assert_contains(&output, &["npy_2_compat.h does not exist", "numpy>=2.0"]);
+}
+
+#[test]
+fn include_variables_win_over_interpreters() {
+    let machine = Machine::new();
+    let output = machine.run(&[
+        ("CUWHEEL_PYTHON_INCLUDE", &machine.path("one")),
+        ("CUWHEEL_NUMPY_INCLUDE", &machine.path("two")),
+        ("CUWHEEL_PYTHON", Path::new("/does/not/exist")),
+    ]);
+    let looked_for = format!("looked for {}.", machine.path("one/Python.h").display());
+    assert_contains(&output, &[&looked_for]);
+}
+
+#[test]
+fn interpreters_are_asked_in_the_documented_order() {
+    let machine = Machine::new();
+    let broken = |name: &str| machine.interpreter(name, &format!("I am {name}"));
+    let (ours, system, pyo3) = (broken("ours"), broken("system"), broken("pyo3"));
+    let all = [("PYO3_PYTHON", pyo3.as_path()), ("PYTHON_SYS_EXECUTABLE", &system), ("CUWHEEL_PYTHON", &ours)];
+    for (count, name) in [(1, "pyo3"), (2, "system"), (3, "ours")] {
+        let answer = format!("it printed \"I am {name}\", which is not an answer");
+        assert_contains(&machine.run(&all[..count]), &[&answer]);
+    }
+}
+
+#[test]
+fn the_path_is_searched_last_for_the_first_interpreter_that_works() {
+    let machine = Machine::new();
+    machine.interpreter("bin/python3", "not an answer");
+    machine.interpreter("bin/python", "include=/i\nplatinclude=/i\nnumpy-broken=ImportError('no libopenblas')");
+    let path = format!("{}:/usr/bin:/bin", machine.path("bin").display());
+    let output = machine.run(&[("PATH", Path::new(&path))]);
+    assert_contains(&output, &["NumPy is installed for python but cannot be imported: ImportError('no libopenblas')"]);
+
+    let nothing = machine.path("empty");
+    let output = machine.run(&[("PATH", &nothing)]);
+    assert_contains(&output, &["no Python interpreter found", "set CUWHEEL_PYTHON"]);
+}

@@ -1,0 +1,76 @@
+//! Declarations of `shim.h`, and of the two functions of Python that count references. No behaviour.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::marker::{PhantomData, PhantomPinned};
+
+/// A Python object, of which nothing is known here.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PyObject {
+    opaque: [u8; 0],
+    /// Neither `Send`, `Sync` nor `Unpin`.
+    marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// The largest number of dimensions of any NumPy version.
+pub const MAX_DIMENSIONS: usize = 64;
+
+/// What a descriptor says about one item.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element {
+    /// `NPY_TYPES`.
+    pub type_number: c_int,
+    /// The character of `numpy.dtype.kind`.
+    pub kind: c_char,
+    /// The character of `numpy.dtype.byteorder`, but never `=` for a swapped one.
+    pub byte_order: c_char,
+    /// In bytes.
+    pub itemsize: isize,
+    /// In bytes.
+    pub alignment: isize,
+}
+
+/// The state of an array. Of `shape` and `strides`, the first `dimension_count` values are set.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Array {
+    /// The address of the first item.
+    pub data: *mut c_void,
+    /// At most [`MAX_DIMENSIONS`].
+    pub dimension_count: c_int,
+    /// `NPY_ARRAY_…`.
+    pub flags: c_int,
+    /// What the items are.
+    pub element: Element,
+    /// Items along each dimension.
+    pub shape: [isize; MAX_DIMENSIONS],
+    /// Bytes from one item to the next.
+    pub strides: [isize; MAX_DIMENSIONS],
+}
+
+/// The unit of a date or of a duration: `count` times `unit`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datetime {
+    /// `NPY_DATETIMEUNIT`.
+    pub unit: c_int,
+    /// One or more.
+    pub count: c_int,
+}
+
+#[expect(missing_docs, reason = "shim.h describes them")]
+unsafe extern "C" {
+    pub fn cuwheel_numpy_import() -> c_int;
+    pub fn cuwheel_numpy_is_array(object: *mut PyObject) -> c_int;
+    pub fn cuwheel_numpy_is_exact_array(object: *mut PyObject) -> c_int;
+    pub fn cuwheel_numpy_is_scalar(object: *mut PyObject) -> c_int;
+    pub fn cuwheel_numpy_is_descriptor(object: *mut PyObject) -> c_int;
+    pub fn cuwheel_numpy_read_array(array: *mut PyObject, state: *mut Array) -> c_int;
+    pub fn cuwheel_numpy_read_descriptor(descriptor: *mut PyObject, element: *mut Element);
+    pub fn cuwheel_numpy_read_datetime(descriptor: *mut PyObject, datetime: *mut Datetime) -> c_int;
+    pub fn cuwheel_numpy_array_descriptor(array: *mut PyObject) -> *mut PyObject;
+    pub fn cuwheel_numpy_scalar_descriptor(scalar: *mut PyObject) -> *mut PyObject;
+
+    pub fn Py_DecRef(object: *mut PyObject);
+}
