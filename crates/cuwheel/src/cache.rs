@@ -1,0 +1,110 @@
+//! The tool's cache: directories that any project of this user shares and that can be made again.
+//!
+//! Not for what belongs to one checkout: that is in cargo's target directory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fs_err as fs;
+use tempfile::TempDir;
+
+use crate::env_vars;
+use crate::error::{Failure, Result};
+use crate::files;
+use crate::lock_file::FileLock;
+
+/// The root of the cache.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+const SCRATCH: &str = "scratch";
+
+/// A directory in the cache that is removed when it is dropped. It is locked while it is used, so that what a killed
+/// process left can be told from what a live one works on.
+#[derive(Debug)]
+pub struct Scratch {
+    directory: TempDir,
+    _lock: FileLock,
+}
+
+impl Scratch {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Cache {
+    /// Finds the cache from the environment.
+    pub fn locate() -> Result<Self> {
+        let below =
+            |variable: &env_vars::Variable, name: &str| variable.get().map(|base| PathBuf::from(base).join(name));
+        let root = env_vars::CUWHEEL_CACHE_DIR
+            .get()
+            .map(PathBuf::from)
+            .or_else(|| below(&env_vars::XDG_CACHE_HOME, "cuwheel"))
+            .or_else(|| below(&env_vars::HOME, ".cache/cuwheel"))
+            .ok_or_else(|| {
+                Failure::machine("there is no home directory for the cache")
+                    .remedy("set CUWHEEL_CACHE_DIR to a directory that may be written")
+            })?;
+        Ok(Self::at(&files::absolute(&root)?))
+    }
+
+    /// The cache at a directory.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_path_buf() }
+    }
+
+    /// A directory of the cache, created when it is absent.
+    pub fn directory(&self, name: &str) -> Result<PathBuf> {
+        let directory = self.root.join(name);
+        fs::create_dir_all(&directory)?;
+        Ok(directory)
+    }
+
+    /// A directory on the file system of the cache, for what is later renamed into it.
+    pub fn scratch(&self, purpose: &str) -> Result<Scratch> {
+        let parent = self.directory(SCRATCH)?;
+        let directory = tempfile::Builder::new()
+            .prefix(&format!("{purpose}-"))
+            .tempdir_in(&parent)
+            .with_context(|| format!("creating a directory in {}", parent.display()))?;
+        let lock = FileLock::try_acquire(&directory.path().join(".lock"))?.context("a new lock is free")?;
+        Ok(Scratch { directory, _lock: lock })
+    }
+
+    /// Removes what killed processes left behind.
+    pub fn remove_abandoned(&self) -> Result<()> {
+        for entry in fs::read_dir(self.directory(SCRATCH)?)? {
+            let directory = entry?.path();
+            // Without a lock file it is being created this moment.
+            let lock = directory.join(".lock");
+            if lock.is_file() && FileLock::try_acquire(&lock)?.is_some() {
+                fs::remove_dir_all(&directory)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abandoned_scratch_is_removed_and_used_scratch_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache { root: directory.path().to_path_buf() };
+        let used = cache.scratch("used").unwrap();
+        let abandoned = cache.directory(SCRATCH).unwrap().join("env-killed");
+        fs::create_dir_all(&abandoned).unwrap();
+        fs::write(abandoned.join(".lock"), "").unwrap();
+        cache.remove_abandoned().unwrap();
+        assert!(used.path().is_dir() && !abandoned.exists());
+    }
+}

@@ -1,0 +1,140 @@
+//! The command line: arguments as typed, and the path from them to an exit code.
+//!
+//! Not for what commands do: each has its file in [`crate::commands`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+
+use crate::commands::{build_wheel, lock, test};
+use crate::error::{self, Result};
+use crate::output::{Output, Verbosity};
+use crate::process;
+use crate::project::Project;
+
+/// The version of the JSON documents; counted up when a field changes its meaning or goes.
+pub const JSON_SCHEMA: u32 = 1;
+
+/// Builds, packages and tests CUDA Python extensions written in Rust.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cuwheel",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands of the toolkit.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a wheel, and prove that it installs and imports
+    BuildWheel(build_wheel::Arguments),
+    /// Run the Rust tests, then the Python tests against the installed wheel
+    Test(test::Arguments),
+    /// Resolve the requirements of the build and of the tests into committed locks
+    Lock(lock::Arguments),
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line are booleans")]
+pub struct Common {
+    /// The directory of the project, or one inside it
+    #[arg(long, value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
+    pub project: PathBuf,
+    /// Print the plan and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the result as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Use no network
+    #[arg(long)]
+    pub offline: bool,
+    /// Show every line of what is run
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Show errors only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Common {
+    fn output(&self) -> Output {
+        let verbosity = match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        };
+        Output::new(verbosity, self.json)
+    }
+}
+
+/// What a command hands back: text for people and an object for machines.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The text for stdout.
+    pub text: String,
+    /// The fields for JSON.
+    pub json: Value,
+    /// Whether the thing asked for succeeded; a failure that is a result, such as a failed test.
+    pub succeeded: bool,
+}
+
+impl Outcome {
+    /// A success.
+    #[must_use]
+    pub const fn done(text: String, json: Value) -> Self {
+        Self { text, json, succeeded: true }
+    }
+}
+
+/// Runs a command to its exit code.
+#[must_use]
+pub fn run(command: &Command) -> ExitCode {
+    let (name, common) = match command {
+        Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
+        Command::Test(arguments) => ("test", &arguments.common),
+        Command::Lock(arguments) => ("lock", &arguments.common),
+    };
+    let output = common.output();
+    finish(name, &output, dispatch(command, common, &output))
+}
+
+fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outcome> {
+    process::install_interrupt_handler()?;
+    let project = Project::find(&common.project)?;
+    match command {
+        Command::BuildWheel(arguments) => build_wheel::execute(project, arguments, output),
+        Command::Test(arguments) => test::execute(&project, arguments, output),
+        Command::Lock(arguments) => lock::execute(&project, arguments, output),
+    }
+}
+
+/// Writes a command's outcome, and turns it into an exit code. Also for commands that a project adds to its xtask.
+#[must_use]
+pub fn finish(name: &str, output: &Output, outcome: Result<Outcome>) -> ExitCode {
+    let (code, mut document) = match outcome {
+        Ok(outcome) => {
+            output.result(&outcome.text);
+            (u8::from(!outcome.succeeded), outcome.json)
+        }
+        Err(failure) => {
+            output.error(&error::render(&failure));
+            (error::kind_of(&failure).exit_code(), json!({ "error": error::to_json(&failure) }))
+        }
+    };
+    document["schema"] = json!(JSON_SCHEMA);
+    document["command"] = json!(name);
+    document["ok"] = json!(code == 0);
+    output.result_json(document);
+    ExitCode::from(code)
+}

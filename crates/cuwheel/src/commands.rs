@@ -1,0 +1,5 @@
+//! The commands: one file each, arguments → plan → run.
+
+pub mod build_wheel;
+pub mod lock;
+pub mod test;

@@ -1,0 +1,425 @@
+//! `build-wheel`: provision → compile → package → inspect → prove.
+//!
+//! Not for editable installs, and not for publishing.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cache::Cache;
+use crate::cli::{Common, Outcome};
+use crate::env_vars;
+use crate::environment::BuildEnvironment;
+use crate::error::Result;
+use crate::files;
+use crate::inspection;
+use crate::interpreter::{self, Interpreter, Request};
+use crate::lock_file::FileLock;
+use crate::manifest::{self, SdistReport, WheelReport};
+use crate::maturin::{self, Compilation, WheelAbi};
+use crate::output::Output;
+use crate::process::check_interrupted;
+use crate::project::Project;
+use crate::proof;
+use crate::requirements::{self, Lock, LockPolicy};
+use crate::rustflags::Rustc;
+use crate::sbom;
+use crate::sdist;
+use crate::settings::Linker;
+use crate::sources;
+use crate::uv::Uv;
+use crate::wheel_writer::{self, Changes};
+
+/// The arguments of `build-wheel`.
+#[derive(clap::Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line are booleans")]
+pub struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// Build a wheel for this Python only: a version (3.12, 3.13t) or a path; repeatable
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub python: Vec<Request>,
+    /// With --python: build the abi3 wheel with that interpreter
+    #[arg(long)]
+    pub abi3: bool,
+    /// The platform tag, such as `manylinux_2_28`, or linux for this machine's
+    #[arg(long, value_name = "TAG")]
+    pub compatibility: Option<String>,
+    /// Also write the sdist, and rebuild the wheel from it
+    #[arg(long)]
+    pub sdist: bool,
+    /// Build again even if nothing changed
+    #[arg(long)]
+    pub force: bool,
+    /// Fail instead of resolving requirements again
+    #[arg(long)]
+    pub locked: bool,
+}
+
+/// What will be built, and how.
+#[derive(Debug)]
+pub struct Plan {
+    project: Project,
+    wheels: Vec<PlannedWheel>,
+    compatibility: String,
+    linker: Linker,
+    sdist: bool,
+    force: bool,
+    offline: bool,
+    locked: bool,
+    lock: Lock,
+    lock_policy: LockPolicy,
+    cache: Cache,
+}
+
+#[derive(Debug)]
+struct PlannedWheel {
+    interpreter: Interpreter,
+    abi: WheelAbi,
+}
+
+/// A finished wheel.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub report: WheelReport,
+    /// How many crates were compiled for it.
+    pub compiled_crates: usize,
+    /// Whether an earlier build was found to be current.
+    pub was_current: bool,
+    seconds: f64,
+}
+
+/// What is remembered of a build, to know that it is current.
+#[derive(Deserialize, Serialize)]
+struct Stamp {
+    fingerprint: String,
+    report: WheelReport,
+}
+
+/// Runs the command.
+pub fn execute(project: Project, arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    let plan = Plan::new(project, arguments, output)?;
+    if arguments.common.dry_run {
+        return Ok(Outcome::done(plan.render(), plan.to_json()));
+    }
+    let (built, sdist) = plan.run(output)?;
+    let json = json!({
+        "wheels": built.iter().map(Built::to_json).collect::<Vec<_>>(),
+        "sdist": sdist,
+        "manifest": plan.project.dist().join("manifest.json"),
+    });
+    Ok(Outcome::done(table(&built, sdist.as_ref()), json))
+}
+
+impl Plan {
+    /// Decides everything that can be decided without compiling or installing.
+    pub fn new(project: Project, arguments: &Arguments, output: &Output) -> Result<Self> {
+        let requests: Vec<Option<&Request>> =
+            if arguments.python.is_empty() { vec![None] } else { arguments.python.iter().map(Some).collect() };
+        let mut wheels = Vec::new();
+        for request in requests {
+            let interpreter = interpreter::find(request, output)?;
+            let abi = WheelAbi::choose(&project.abi3, &interpreter, request.is_some() && !arguments.abi3)?;
+            wheels.push(PlannedWheel { interpreter, abi });
+        }
+        let lock_policy =
+            if arguments.locked || arguments.common.offline { LockPolicy::Refuse } else { LockPolicy::Update };
+        let compatibility = arguments.compatibility.as_ref().unwrap_or(&project.settings.compatibility).clone();
+        inspection::check_compatibility(&compatibility)?;
+        // zig would not link against the glibc of this machine.
+        let linker = if compatibility == "linux" { Linker::System } else { project.settings.linker };
+        Ok(Self {
+            lock: Lock::of_build(&project),
+            linker,
+            compatibility,
+            wheels,
+            sdist: arguments.sdist,
+            force: arguments.force,
+            offline: arguments.common.offline,
+            locked: arguments.locked,
+            lock_policy,
+            cache: Cache::locate()?,
+            project,
+        })
+    }
+
+    fn file_name(&self, wheel: &PlannedWheel) -> String {
+        let tag = inspection::tag(&wheel.abi, &wheel.interpreter, &self.compatibility);
+        format!("{}-{}-{tag}.whl", self.project.distribution(), self.project.version)
+    }
+
+    /// The plan as a person reads it.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let project = &self.project;
+        let mut text = format!("project       {} {} in {}\n", project.name, project.version, project.root.display());
+        let state = if self.lock.is_current() { "current" } else { "to be resolved" };
+        let _ = writeln!(text, "requirements  {}", self.lock.inputs().join(", "));
+        let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
+        for wheel in &self.wheels {
+            let arguments = maturin::arguments(project, &wheel.abi, &self.compatibility, self.linker, self.offline);
+            let _ = writeln!(text, "wheel         dist/{}", self.file_name(wheel));
+            let _ = writeln!(
+                text,
+                "  interpreter {} at {}",
+                wheel.interpreter,
+                wheel.interpreter.base_executable.display()
+            );
+            if let Some(environment) = self.known_environment(wheel) {
+                let state = if environment.is_ready() { "ready" } else { "to be created" };
+                let _ = writeln!(text, "  environment {} ({state})", environment.directory().display());
+            }
+            let _ = writeln!(text, "  compile     maturin build {}", arguments.join(" "));
+            let _ = writeln!(text, "  inspect     RECORD, tags, symbol versions up to {}", self.compatibility);
+            let _ = writeln!(text, "  prove       install in a fresh environment, import from a neutral directory");
+        }
+        if self.sdist {
+            text += "sdist         write it, rebuild the wheel from it in an empty directory, compare the files\n";
+        }
+        text + "writes        dist/manifest.json\n"
+    }
+
+    /// The plan for machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let wheels: Vec<Value> = self
+            .wheels
+            .iter()
+            .map(|wheel| {
+                json!({
+                    "file": self.file_name(wheel),
+                    "interpreter": wheel.interpreter,
+                    "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, self.offline),
+                })
+            })
+            .collect();
+        json!({ "plan": {
+            "project": self.project.name,
+            "version": self.project.version,
+            "requirements": self.lock.inputs(),
+            "lock_is_current": self.lock.is_current(),
+            "wheels": wheels,
+            "sdist": self.sdist,
+        }})
+    }
+
+    fn known_environment(&self, wheel: &PlannedWheel) -> Option<BuildEnvironment> {
+        self.lock
+            .is_current()
+            .then(|| BuildEnvironment::locate(&self.cache, &wheel.interpreter, &self.lock).ok())
+            .flatten()
+    }
+
+    /// Builds everything. Only one process builds a checkout at a time.
+    pub fn run(&self, output: &Output) -> Result<(Vec<Built>, Option<SdistReport>)> {
+        let project = &self.project;
+        let _lock = FileLock::acquire(&project.work_directory().join("lock"), "build-wheel", output)?;
+        let rustc = Rustc::probe(&project.root)?;
+        if !self.lock.is_current() {
+            // What is not declared comes before what cannot be resolved: it is the cause.
+            requirements::check_declared(project, self.linker)?;
+        }
+        // Both locks are written before the sources are hashed: the next build has to find the same.
+        self.lock.ensure(self.lock_policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
+        maturin::ensure_cargo_lock(project, self.locked, self.offline, output)?;
+        let sources = sources::fingerprint(project)?;
+        let mut built = Vec::new();
+        for wheel in &self.wheels {
+            check_interrupted()?;
+            built.push(self.build(wheel, &rustc, &sources, output)?);
+        }
+        let sdist = if self.sdist { Some(self.build_sdist(&built[0], &rustc, output)?) } else { None };
+        let reports: Vec<WheelReport> = built.iter().map(|built| built.report.clone()).collect();
+        manifest::write(project, &project.dist(), &reports, sdist.as_ref())?;
+        Ok((built, sdist))
+    }
+
+    fn uv(&self, interpreter: &Interpreter, output: &Output) -> Result<Uv> {
+        Uv::find(interpreter, &self.cache, self.offline, output)
+    }
+
+    fn build(&self, wheel: &PlannedWheel, rustc: &Rustc, sources: &str, output: &Output) -> Result<Built> {
+        let started = Instant::now();
+        let uv = || self.uv(&wheel.interpreter, output);
+        let environment = BuildEnvironment::locate(&self.cache, &wheel.interpreter, &self.lock)?;
+        let fingerprint = self.fingerprint(wheel, rustc, sources, &environment);
+        let stamp_path =
+            self.project.work_directory().join("stamps").join(self.file_name(wheel)).with_extension("json");
+        if let Some((path, report)) = self.current(&stamp_path, &fingerprint) {
+            return Ok(Built {
+                path,
+                report,
+                compiled_crates: 0,
+                was_current: true,
+                seconds: started.elapsed().as_secs_f64(),
+            });
+        }
+        requirements::check_declared(&self.project, self.linker)?;
+        if environment_needs_headers(&self.project)? {
+            wheel.interpreter.require_headers()?;
+        }
+        environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
+        let log = self.project.work_directory().join("build-wheel.log");
+        let compilation = self.compilation(&self.project, wheel, rustc, &environment, log);
+        let (bytes, file, compiled_crates) = compile(&compilation, output)?;
+        check_interrupted()?;
+        let path = self.project.dist().join(&file);
+        let report = self.prove(&bytes, &file, wheel, &uv()?, output)?;
+        files::write_atomically(&path, &bytes)?;
+        let stamp = Stamp { fingerprint, report: report.clone() };
+        files::write_atomically(&stamp_path, serde_json::to_string_pretty(&stamp)?.as_bytes())?;
+        Ok(Built { path, report, compiled_crates, was_current: false, seconds: started.elapsed().as_secs_f64() })
+    }
+
+    /// Everything that decides what the wheel is.
+    fn fingerprint(
+        &self,
+        wheel: &PlannedWheel,
+        rustc: &Rustc,
+        sources: &str,
+        environment: &BuildEnvironment,
+    ) -> String {
+        let variables: Vec<String> = env_vars::build_variables()
+            .into_iter()
+            .map(|(name, value)| format!("{name}={}", value.display()))
+            .collect();
+        let text = json!({
+            "tool": env!("CARGO_PKG_VERSION"),
+            "sources": sources,
+            "environment": environment.key,
+            "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, false),
+            "rustc": rustc.verbose_version,
+            "variables": variables,
+        });
+        files::sha256(text.to_string().as_bytes())
+    }
+
+    /// The wheel of an earlier build, if nothing that it was made from changed and the file is still that one.
+    fn current(&self, stamp: &std::path::Path, fingerprint: &str) -> Option<(PathBuf, WheelReport)> {
+        if self.force {
+            return None;
+        }
+        let stamp: Stamp = serde_json::from_slice(&fs::read(stamp).ok()?).ok()?;
+        let path = self.project.dist().join(&stamp.report.file);
+        let is_same = stamp.fingerprint == fingerprint && files::sha256_of_file(&path).ok()? == stamp.report.sha256;
+        is_same.then_some((path, stamp.report))
+    }
+
+    fn compilation<'a>(
+        &'a self,
+        project: &'a Project,
+        wheel: &'a PlannedWheel,
+        rustc: &'a Rustc,
+        environment: &'a BuildEnvironment,
+        log: PathBuf,
+    ) -> Compilation<'a> {
+        Compilation {
+            project,
+            interpreter: &wheel.interpreter,
+            environment,
+            rustc,
+            abi: &wheel.abi,
+            compatibility: &self.compatibility,
+            linker: self.linker,
+            offline: self.offline,
+            locked: true,
+            log,
+        }
+    }
+
+    fn prove(&self, bytes: &[u8], file: &str, wheel: &PlannedWheel, uv: &Uv, output: &Output) -> Result<WheelReport> {
+        let scratch = tempfile::tempdir()?;
+        let path = scratch.path().join(file);
+        fs::write(&path, bytes)?;
+        let opened = inspection::open(file, bytes)?;
+        let modules = proof::modules_to_import(&opened, &self.project.settings.modules);
+        let dependencies =
+            if self.project.dependencies.is_empty() { None } else { Some(Lock::of_tests(&self.project, None)?) };
+        if let Some(lock) = &dependencies {
+            lock.ensure(self.lock_policy, &|| Ok(uv.clone()), output)?;
+        }
+        proof::prove_import(&path, &opened, &modules, &wheel.interpreter, dependencies.as_ref(), uv, output)?;
+        inspection::report(&opened, bytes, &wheel.interpreter, modules)
+    }
+
+    fn build_sdist(&self, built: &Built, rustc: &Rustc, output: &Output) -> Result<SdistReport> {
+        let wheel = &self.wheels[0];
+        let environment = BuildEnvironment::locate(&self.cache, &wheel.interpreter, &self.lock)?;
+        let uv = || self.uv(&wheel.interpreter, output);
+        environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
+        sdist::write_and_rebuild(&self.project, built, &environment, output, &mut |unpacked| {
+            let log = self.project.work_directory().join("rebuild.log");
+            let compilation = self.compilation(unpacked, wheel, rustc, &environment, log);
+            compile(&Compilation { locked: false, ..compilation }, output).map(|(bytes, ..)| bytes)
+        })
+    }
+}
+
+/// Compiles a checkout, or what was unpacked from an sdist: the bytes of the wheel, its file name, and how many crates
+/// were compiled for it.
+fn compile(compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, String, usize)> {
+    let project = compilation.project;
+    let work = project.work_directory();
+    fs::create_dir_all(&work)?;
+    let scratch = tempfile::Builder::new().prefix("wheel-").tempdir_in(&work)?;
+    let compiled = compilation.run(scratch.path(), output)?;
+    let file = compiled.wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    output.step("package", &file);
+    let mut changes = Changes { private_paths: inspection::private_paths(project)?, ..Changes::default() };
+    if let Some(bill) = sbom::native_sources(project)? {
+        let dist_info = format!("{}-{}.dist-info", project.distribution(), project.version);
+        changes.additions.insert(format!("{dist_info}/sboms/native-sources.cyclonedx.json"), bill);
+    }
+    let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
+    inspection::inspect(&file, &bytes, compilation)?;
+    Ok((bytes, file, compiled.compiled_crates))
+}
+
+/// Whether C or C++ sources are compiled, which include `Python.h`.
+fn environment_needs_headers(project: &Project) -> Result<bool> {
+    Ok(sources::native_sources(project)?.iter().any(|file| file.extension().is_some_and(|extension| extension != "py")))
+}
+
+impl Built {
+    fn to_json(&self) -> Value {
+        let mut value = json!(self.report);
+        value["path"] = json!(self.path);
+        value["compiled_crates"] = json!(self.compiled_crates);
+        value["was_current"] = json!(self.was_current);
+        value["seconds"] = json!(self.seconds);
+        value
+    }
+}
+
+/// The short table of what was made.
+fn table(built: &[Built], sdist: Option<&SdistReport>) -> String {
+    let mut text = String::new();
+    for Built { report, was_current, seconds, .. } in built {
+        let note = if *was_current { " (nothing changed)" } else { "" };
+        let _ = writeln!(text, "wheel        dist/{}", report.file);
+        let _ = writeln!(text, "tags         {}", report.tags.join(", "));
+        let _ = writeln!(text, "size         {}", files::human_size(report.size_bytes));
+        let _ = writeln!(text, "sha256       {}", report.sha256);
+        let _ = writeln!(text, "glibc floor  {}", report.glibc_floor.as_deref().unwrap_or("none"));
+        let _ = writeln!(text, "proven       {} imported on {}", report.imported.join(", "), report.proven_on);
+        let _ = writeln!(text, "time         {seconds:.1} s{note}");
+    }
+    if let Some(sdist) = sdist {
+        let same = if sdist.rebuilds_identically {
+            "rebuilds the same wheel, byte by byte"
+        } else {
+            "rebuilds a wheel with the same files"
+        };
+        let _ = writeln!(text, "sdist        dist/{} ({})", sdist.file, files::human_size(sdist.size_bytes));
+        let _ = writeln!(text, "             {same}");
+    }
+    text
+}

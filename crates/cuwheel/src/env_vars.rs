@@ -1,0 +1,120 @@
+//! Every environment variable that the tool reads or sets, in one table.
+//!
+//! Not for the environment of child processes, which [`crate::process::Process`] builds from these names.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// An environment variable with its documentation.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// One sentence: what it does.
+    pub doc: &'static str,
+}
+
+impl Variable {
+    /// Its value; an empty value counts as unset.
+    #[must_use]
+    pub fn get(&self) -> Option<OsString> {
+        std::env::var_os(self.name).filter(|value| !value.is_empty())
+    }
+}
+
+macro_rules! variables {
+    ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
+        $($(#[doc = $doc])+ pub static $name: Variable = Variable { name: stringify!($name), doc: concat!($($doc),+) };)+
+        /// All of them, in the order of the documentation.
+        pub static ALL: &[&Variable] = &[$(&$name),+];
+    };
+}
+
+variables! {
+    /// The interpreter to build and test with, where `--python` is not given.
+    CUWHEEL_PYTHON;
+    /// Where the tool keeps build environments and its own uv; default `$XDG_CACHE_HOME/cuwheel` or `~/.cache/cuwheel`.
+    CUWHEEL_CACHE_DIR;
+    /// Set to the header directory of NumPy while crates are compiled; read by `cuwheel-build`.
+    CUWHEEL_NUMPY_INCLUDE;
+    /// Set to the header directory of Python while crates are compiled; read by `cuwheel-build`.
+    CUWHEEL_PYTHON_INCLUDE;
+    /// Set while tests run: the file that tells the proof plugin what to check.
+    CUWHEEL_PROOF;
+    /// The seconds since 1970 that files in the wheel are stamped with; default 1980-01-01.
+    SOURCE_DATE_EPOCH;
+    /// The active virtual environment, used for its interpreter; it wins over `CONDA_PREFIX`.
+    VIRTUAL_ENV;
+    /// The active conda environment, used for its interpreter.
+    CONDA_PREFIX;
+    /// Where pyenv keeps its interpreters; default `~/.pyenv`.
+    PYENV_ROOT;
+    /// Set to anything: no colours.
+    NO_COLOR;
+    /// The base directory of caches.
+    XDG_CACHE_HOME;
+    /// The home directory.
+    HOME;
+    /// Where programs are looked for.
+    PATH;
+    /// Where cargo keeps sources of dependencies; their paths are removed from what is compiled.
+    CARGO_HOME;
+    /// Where cargo puts what it compiles; default `target` in the workspace.
+    CARGO_TARGET_DIR;
+    /// Flags for rustc, separated by the unit separator; kept, and added to.
+    CARGO_ENCODED_RUSTFLAGS;
+    /// Flags for rustc, separated by spaces; kept, and added to.
+    RUSTFLAGS;
+}
+
+/// Variables with these prefixes change what is compiled, so they are part of the fingerprint of a build.
+const BUILD_PREFIXES: &[&str] = &[
+    "CARGO_",
+    "RUST",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "AR",
+    "PYO3_",
+    "MATURIN_",
+    "CUDA_",
+    "NVCC_",
+    "SOURCE_DATE_EPOCH",
+    "TARGET_",
+    "HOST_",
+];
+
+/// Set by cargo for whatever it runs, such as this tool: they say nothing about the build.
+const SET_BY_CARGO_RUN: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_PRIMARY_", "CARGO_CRATE_"];
+
+/// The variables that change what is compiled, sorted by name.
+#[must_use]
+pub fn build_variables() -> Vec<(String, OsString)> {
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| BUILD_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| name != "CARGO" && name != "RUST_BACKTRACE" && name != "RUST_RECURSION_COUNT")
+        .filter(|(name, _)| !is_set_by_cargo_run(name))
+        .collect();
+    variables.sort();
+    variables
+}
+
+/// Whether cargo sets the variable for a program that it runs. Such variables are taken out of the environment of every
+/// build: seeing or not seeing them would be the only difference between `cargo xtask` and the installed binary.
+#[must_use]
+pub fn is_set_by_cargo_run(name: &str) -> bool {
+    SET_BY_CARGO_RUN.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The table for the documentation, as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from("| variable | meaning |\n|---|---|\n");
+    for variable in ALL {
+        let _ = writeln!(text, "| `{}` | {} |", variable.name, variable.doc.trim());
+    }
+    text
+}

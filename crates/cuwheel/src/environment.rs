@@ -1,0 +1,190 @@
+//! Python environments: the persistent one that builds, and fresh ones that prove and test.
+//!
+//! Not for choosing what goes into them: see [`crate::requirements`].
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::cache::Cache;
+use crate::error::{Failure, Result};
+use crate::files;
+use crate::interpreter::Interpreter;
+use crate::lock_file::FileLock;
+use crate::output::Output;
+use crate::process::Process;
+use crate::requirements::Lock;
+use crate::uv::Uv;
+
+/// Counted up when environments are made in another way, so that old ones are no longer used.
+const LAYOUT: u32 = 1;
+const STAMP: &str = "cuwheel.json";
+
+/// Where the environment of a lock and an interpreter is, whether it exists or not.
+#[derive(Clone, Debug)]
+pub struct BuildEnvironment {
+    directory: PathBuf,
+    /// The content address: it changes with the lock and with the interpreter's ABI.
+    pub key: String,
+}
+
+impl BuildEnvironment {
+    /// Computes the address. Nothing of the project's place is in it, so that a moved checkout finds it again.
+    pub fn locate(cache: &Cache, interpreter: &Interpreter, lock: &Lock) -> Result<Self> {
+        let text = json!({ "layout": LAYOUT, "interpreter": interpreter.identity(), "lock": lock.text()? }).to_string();
+        let key = files::sha256(text.as_bytes())[..24].to_owned();
+        Ok(Self { directory: cache.directory("environments")?.join(&key), key })
+    }
+
+    /// Its root directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its interpreter.
+    #[must_use]
+    pub fn python(&self) -> PathBuf {
+        self.directory.join("bin/python")
+    }
+
+    /// Whether it is complete and its interpreter still exists.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.directory.join(STAMP).is_file() && files::is_executable(&self.python())
+    }
+
+    /// Makes it exist. Two processes make it once; one that is killed leaves nothing that looks finished.
+    pub fn provision(
+        &self,
+        cache: &Cache,
+        interpreter: &Interpreter,
+        lock: &Lock,
+        uv: &dyn Fn() -> Result<Uv>,
+        output: &Output,
+    ) -> Result<()> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        let _lock = FileLock::acquire(&self.directory.with_extension("lock"), "creating a build environment", output)?;
+        if self.is_ready() {
+            return Ok(());
+        }
+        cache.remove_abandoned()?;
+        output.step("provision", &format!("{} for {interpreter}", lock.inputs().join(", ")));
+        let uv = uv()?;
+        let scratch = cache.scratch("environment")?;
+        let made = scratch.path().join("made");
+        uv.create_environment(interpreter, &made)?;
+        uv.sync(&made, &lock.path)?;
+        let stamp = json!({ "interpreter": interpreter, "requirements": lock.inputs() });
+        fs::write(made.join(STAMP), format!("{stamp:#}\n"))?;
+        if self.directory.exists() {
+            fs::remove_dir_all(&self.directory)?;
+        }
+        fs::rename(&made, &self.directory)?;
+        Ok(())
+    }
+
+    /// The header directory of the NumPy in it, if NumPy is in it.
+    pub fn numpy_include(&self) -> Result<Option<PathBuf>> {
+        for library in fs::read_dir(self.directory.join("lib"))? {
+            let packages = library?.path().join("site-packages/numpy");
+            // NumPy 2 and NumPy 1 keep their headers in different places.
+            let found = ["_core/include", "core/include"].iter().map(|inner| packages.join(inner));
+            if let Some(include) = found.into_iter().find(|include| include.join("numpy/arrayobject.h").is_file()) {
+                return Ok(Some(include));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A virtual environment in a directory of its own, removed when it is dropped.
+#[derive(Debug)]
+pub struct FreshEnvironment {
+    directory: TempDir,
+}
+
+impl FreshEnvironment {
+    /// Creates an empty one, outside of any project.
+    pub fn create(interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("cuwheel-").tempdir()?;
+        // Python reports modules by their resolved path: a linked temporary directory must not look like another place.
+        let environment = Self { directory };
+        uv.create_environment(interpreter, &environment.path())?;
+        fs::create_dir(environment.neutral_directory())?;
+        Ok(environment)
+    }
+
+    /// The environment's root.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("environment")
+    }
+
+    /// An empty directory beside it, to run things in.
+    #[must_use]
+    pub fn neutral_directory(&self) -> PathBuf {
+        self.directory.path().join("neutral")
+    }
+
+    /// A path beside the environment, for files that live as long as it does.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Its interpreter.
+    #[must_use]
+    pub fn python(&self) -> PathBuf {
+        self.path().join("bin/python")
+    }
+
+    /// Where packages are installed.
+    pub fn site_packages(&self) -> Result<PathBuf> {
+        for library in fs::read_dir(self.path().join("lib"))? {
+            let packages = library?.path().join("site-packages");
+            if packages.is_dir() {
+                return Ok(packages);
+            }
+        }
+        Err(Failure::machine("a virtual environment without site-packages was created").into())
+    }
+
+    /// A Python process in it that sees nothing of the user's: not the working directory, not PYTHONPATH, not the user's
+    /// packages, and no active environment.
+    #[must_use]
+    pub fn isolated_python(&self) -> Process {
+        scrubbed(Process::new(self.python()).arg("-I").directory(self.neutral_directory()))
+            .env("PATH", path_with(&self.path().join("bin")))
+            .env("VIRTUAL_ENV", self.path())
+    }
+}
+
+/// Takes out of a process's environment what would let Python find modules elsewhere.
+fn scrubbed(process: Process) -> Process {
+    [
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONSTARTUP",
+        "PYTHONUSERBASE",
+        "PYTHONPLATLIBDIR",
+        "CONDA_PREFIX",
+        "PYTEST_ADDOPTS",
+        "PYTEST_PLUGINS",
+    ]
+    .into_iter()
+    .fold(process, Process::env_remove)
+    .env("PYTHONNOUSERSITE", "1")
+}
+
+/// PATH with a directory in front.
+#[must_use]
+pub fn path_with(first: &Path) -> std::ffi::OsString {
+    let rest = crate::env_vars::PATH.get().unwrap_or_default();
+    let all = std::iter::once(first.to_path_buf()).chain(std::env::split_paths(&rest));
+    std::env::join_paths(all).unwrap_or(rest)
+}

@@ -1,0 +1,160 @@
+//! The one seam to files: atomic writes, hashes, copies, and files that name their paths in errors.
+//!
+//! Not for archives: [`cuwheel_inspect`] reads them and [`crate::wheel_writer`] writes them.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fs_err as fs;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Failure, Result};
+
+/// Writes a file in one step: readers see the old content or the new one, never a part.
+pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
+    let directory = path.parent().context("a file has a parent directory")?;
+    fs::create_dir_all(directory)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".tmp-")
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(directory)
+        .with_context(|| format!("creating a file in {}", directory.display()))?;
+    std::io::Write::write_all(&mut file, content).with_context(|| format!("writing {}", path.display()))?;
+    file.persist(path).with_context(|| format!("writing {}", path.display()))?;
+    Ok(())
+}
+
+/// Writes a file in one step, and only when its content changes.
+pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool> {
+    if fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(false);
+    }
+    write_atomically(path, content)?;
+    Ok(true)
+}
+
+/// Copies a file in one step.
+pub fn copy_atomically(from: &Path, to: &Path) -> Result<()> {
+    write_atomically(to, &fs::read(from)?)
+}
+
+/// The SHA-256 of bytes, in lower-case hexadecimal digits.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// The SHA-256 of a file, read in pieces.
+pub fn sha256_of_file(path: &Path) -> Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(hex(&hasher.finalize()));
+        }
+        hasher.update(&buffer[..count]);
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whether a path is a file that may be executed.
+#[must_use]
+pub fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// A path as text; a path that is no UTF-8 is refused, since Python tools and manifests cannot carry it.
+pub fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| {
+        Failure::usage(format!("the path {} is not valid UTF-8", path.display()))
+            .remedy("move the project to a directory whose name is valid UTF-8")
+            .into()
+    })
+}
+
+/// An absolute path that keeps symbolic links: a virtual environment behind a link must not turn into its target.
+pub fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("resolving {}", path.display()))
+}
+
+/// Names that no copy, archive or fingerprint of a project holds.
+const NEVER_COPIED: &[&str] = &["__pycache__", ".git", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"];
+
+/// Copies a directory tree, following links, without caches.
+pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if NEVER_COPIED.iter().any(|never| name == *never) {
+            continue;
+        }
+        let (source, target) = (entry.path(), to.join(&name));
+        let data = fs::metadata(&source)?;
+        if data.is_dir() {
+            copy_tree(&source, &target)?;
+        } else if data.is_file() {
+            fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// A size for people: `220.1 kB`.
+#[must_use]
+pub fn human_size(size_bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let size = size_bytes as f64;
+    match size_bytes {
+        0..1_000 => format!("{size_bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", size / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", size / 1e6),
+        _ => format!("{:.2} GB", size / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atomic_write_leaves_no_temporary_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/er/file");
+        write_atomically(&path, b"one").unwrap();
+        assert!(!write_if_changed(&path, b"one").unwrap());
+        assert!(write_if_changed(&path, b"two").unwrap());
+        let names: Vec<_> =
+            fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["file"]);
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn the_hash_of_a_file_is_the_hash_of_its_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, b"abc").unwrap();
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((sha256(b"abc").as_str(), sha256_of_file(&path).unwrap().as_str()), (expected, expected));
+    }
+
+    #[test]
+    fn sizes_are_shown_with_three_digits() {
+        let shown: Vec<_> = [0, 999, 1_000, 220_123, 5_300_000, 2_500_000_000].map(human_size).to_vec();
+        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "220.1 kB", "5.3 MB", "2.50 GB"]);
+    }
+}

@@ -1,0 +1,125 @@
+//! The inspection of a wheel that was just built: RECORD, names, tags, symbol versions.
+//!
+//! Not for judging other people's wheels, and not for reading archives, which [`cuwheel_inspect`] does.
+
+use std::path::Path;
+
+use cuwheel_inspect::elf::{ElfFile, GlibcVersion};
+use cuwheel_inspect::wheel::Wheel;
+use globset::Glob;
+
+use crate::error::{Failure, Result};
+use crate::floor;
+use crate::interpreter::Interpreter;
+use crate::manifest::WheelReport;
+use crate::maturin::{Compilation, WheelAbi};
+use crate::project::Project;
+
+/// Reads a wheel from its bytes.
+pub fn open(file: &str, bytes: &[u8]) -> Result<Wheel> {
+    Ok(Wheel::from_bytes(file, bytes.to_vec())?)
+}
+
+/// The glibc that a platform tag promises to run on; none for tags that promise nothing of glibc.
+pub fn glibc_of(compatibility: &str) -> Option<GlibcVersion> {
+    GlibcVersion::from_platform_tag(compatibility)
+}
+
+/// Refuses a platform tag that means nothing.
+pub fn check_compatibility(compatibility: &str) -> Result<()> {
+    if compatibility == "linux" || compatibility.starts_with("musllinux_") || glibc_of(compatibility).is_some() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{compatibility} is no platform tag"))
+        .remedy(
+            "use manylinux_2_28 or another manylinux_MAJOR_MINOR, musllinux_MAJOR_MINOR, or linux for this machine's",
+        )
+        .into())
+}
+
+/// The last three parts of the wheel's file name.
+#[must_use]
+pub fn tag(abi: &WheelAbi, interpreter: &Interpreter, compatibility: &str) -> String {
+    let machine = interpreter.machine();
+    let platform = match compatibility {
+        // Installers from before PEP 600 know the older name only.
+        "manylinux_2_17" | "manylinux2014" => format!("manylinux2014_{machine}.manylinux_2_17_{machine}"),
+        other => format!("{other}_{machine}"),
+    };
+    format!("{}-{platform}", abi.tag(interpreter))
+}
+
+/// Inspects a wheel that was just compiled, and fails with everything that is wrong with it.
+pub fn inspect(file: &str, bytes: &[u8], compilation: &Compilation<'_>) -> Result<()> {
+    let wheel = open(file, bytes)?;
+    let mut wrong: Vec<String> = wheel.verify_record().iter().map(ToString::to_string).collect();
+    let expected = tag(compilation.abi, compilation.interpreter, compilation.compatibility);
+    if !file.ends_with(&format!("-{expected}.whl")) {
+        wrong.push(format!("its tag is not {expected}"));
+    }
+    if wheel.extension_modules().is_empty() {
+        wrong.push("it holds no extension module".to_owned());
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::failed(format!("{file} is not as it should be"))
+            .details(wrong)
+            .remedy("the files that a wheel holds are chosen in [tool.maturin] in pyproject.toml")
+            .into());
+    }
+    check_artifacts(&wheel, &compilation.project.settings.artifacts)?;
+    match glibc_of(compilation.compatibility) {
+        Some(promised) => floor::check(&wheel, promised, compilation),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a wheel without the files that the settings declare.
+fn check_artifacts(wheel: &Wheel, patterns: &[String]) -> Result<()> {
+    let mut missing = Vec::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern).map_err(|error| {
+            Failure::usage(format!("tool.cuwheel.artifacts holds a pattern that cannot be read: {error}"))
+        })?;
+        let matcher = glob.compile_matcher();
+        if !wheel.entries().iter().any(|entry| matcher.is_match(entry.path())) {
+            missing.push(format!("no file matches {pattern}"));
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("{} lacks declared artifacts", wheel.file_name()))
+        .details(missing)
+        .remedy(
+            "a file that git ignores is packaged only when it is listed: \
+             tool.maturin.include = [{ path = \"…\", format = [\"sdist\", \"wheel\"] }]",
+        )
+        .into())
+}
+
+/// What the manifest and the table say of a wheel.
+pub fn report(wheel: &Wheel, bytes: &[u8], proven_on: &Interpreter, imported: Vec<String>) -> Result<WheelReport> {
+    let mut glibc_floor = None;
+    for entry in wheel.entries().iter().filter(|entry| entry.is_elf()) {
+        let content = wheel.read_entry(entry)?;
+        glibc_floor = glibc_floor.max(ElfFile::parse(&content)?.glibc_floor().map(|floor| floor.version()));
+    }
+    Ok(WheelReport {
+        file: wheel.file_name().to_owned(),
+        sha256: crate::files::sha256(bytes),
+        size_bytes: wheel.size_bytes(),
+        tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
+        extension_modules: wheel.extension_modules().iter().map(|module| module.module().to_owned()).collect(),
+        glibc_floor: glibc_floor.map(|version| version.to_string()),
+        cuda_architectures: Vec::new(),
+        cuda_toolkit: None,
+        proven_on: proven_on.to_string(),
+        imported,
+    })
+}
+
+/// The directories whose paths a wheel must not show, with the names that stand for them.
+pub fn private_paths(project: &Project) -> Result<Vec<(&Path, String)>> {
+    let root = project.manifest.workspace_root();
+    Ok(vec![(root, project.distribution()), (&project.root, project.distribution())])
+}

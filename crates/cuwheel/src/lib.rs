@@ -1,0 +1,52 @@
+//! The toolkit behind `cargo xtask` and the binary `cuwheel`: it builds, packages and tests Python extensions written in
+//! Rust, C and CUDA.
+//!
+//! A project's xtask is one line: `fn main() -> std::process::ExitCode { cuwheel::main() }`. Every command goes from
+//! arguments as typed to a plan, which `--dry-run` prints, to a flat run; see [`commands`].
+
+#[cfg(not(unix))]
+compile_error!("cuwheel runs on Linux: it relies on process groups and file modes");
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+pub mod cache;
+pub mod cargo_manifest;
+pub mod cli;
+pub mod commands;
+pub mod env_vars;
+pub mod environment;
+pub mod error;
+pub mod files;
+pub mod floor;
+pub mod inspection;
+pub mod interpreter;
+pub mod lock_file;
+pub mod manifest;
+pub mod maturin;
+pub mod output;
+pub mod process;
+pub mod project;
+pub mod proof;
+pub mod pytest;
+pub mod requirements;
+pub mod rustflags;
+pub mod sbom;
+pub mod sdist;
+pub mod settings;
+pub mod sources;
+pub mod uv;
+pub mod wheel_writer;
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn main() -> ExitCode {
+    match cli::Cli::try_parse() {
+        Ok(cli) => cli::run(&cli.command),
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The one seam to the user: progress on stderr, results on stdout, colours on terminals only.
+//!
+//! Not for the output of child processes: [`crate::process`] hands their lines to [`Output::live`] and keeps a log.
+
+use std::cell::{Cell, RefCell};
+use std::io::{IsTerminal as _, Write as _};
+
+use serde_json::Value;
+
+use crate::env_vars;
+
+/// How much is said on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// Progress when stderr is a terminal.
+    Normal,
+    /// Progress and the output of every child process, also into a pipe.
+    Verbose,
+}
+
+/// Where a command writes what it has to say.
+#[derive(Debug)]
+pub struct Output {
+    verbosity: Verbosity,
+    json: bool,
+    terminal: bool,
+    colour: bool,
+    live_line_shown: Cell<bool>,
+    warnings: RefCell<Vec<String>>,
+}
+
+impl Output {
+    /// Looks at stderr and the environment once, at the start of a command.
+    #[must_use]
+    pub fn new(verbosity: Verbosity, json: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self {
+            verbosity,
+            json,
+            terminal,
+            colour: terminal && env_vars::NO_COLOR.get().is_none(),
+            live_line_shown: Cell::new(false),
+            warnings: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Whether results go out as JSON.
+    #[must_use]
+    pub const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A step that starts, such as `compile`, with what it works on.
+    pub fn step(&self, verb: &str, what: &str) {
+        let shown = match self.verbosity {
+            Verbosity::Quiet => false,
+            Verbosity::Normal => self.terminal,
+            Verbosity::Verbose => true,
+        };
+        if shown {
+            self.clear_live_line();
+            let (start, end) = if self.colour { ("\x1b[1;32m", "\x1b[0m") } else { ("", "") };
+            eprintln!("{start}{verb:>12}{end} {what}");
+        }
+    }
+
+    /// A line of a child process: shown for ever when verbose, for a moment on a terminal.
+    pub fn live(&self, line: &str) {
+        match self.verbosity {
+            Verbosity::Verbose => eprintln!("{line}"),
+            Verbosity::Normal if self.terminal && !line.trim().is_empty() => {
+                let text: String = line.trim().chars().filter(|c| !c.is_control()).take(76).collect();
+                eprint!("\r\x1b[2K{text}");
+                let _ = std::io::stderr().flush();
+                self.live_line_shown.set(true);
+            }
+            Verbosity::Quiet | Verbosity::Normal => {}
+        }
+    }
+
+    fn clear_live_line(&self) {
+        if self.live_line_shown.take() {
+            eprint!("\r\x1b[2K");
+        }
+    }
+
+    /// Something the user should know that stops nothing. It is repeated in JSON output.
+    pub fn warn(&self, message: impl Into<String>) {
+        let message = message.into();
+        if self.verbosity > Verbosity::Quiet {
+            self.clear_live_line();
+            eprintln!("warning: {message}");
+        }
+        self.warnings.borrow_mut().push(message);
+    }
+
+    /// Text that is the command's result.
+    pub fn result(&self, text: &str) {
+        self.clear_live_line();
+        if !self.json {
+            print_to_stdout(text);
+        }
+    }
+
+    /// The command's result for machines; `warnings` is added to the object.
+    pub fn result_json(&self, mut value: Value) {
+        self.clear_live_line();
+        if self.json {
+            value["warnings"] = Value::from(self.warnings.borrow().clone());
+            print_to_stdout(&format!("{value:#}\n"));
+        }
+    }
+
+    /// An error, rendered for a person.
+    pub fn error(&self, text: &str) {
+        self.clear_live_line();
+        eprint!("{text}");
+    }
+}
+
+/// A reader that went away, such as `head`, is no failure of ours.
+fn print_to_stdout(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

@@ -1,0 +1,313 @@
+//! A project: its pyproject.toml, its native crate and its settings, read once and then only passed around.
+//!
+//! Not for the machine it is built on: see [`crate::interpreter`] and [`crate::environment`].
+
+use std::path::{Path, PathBuf};
+
+use toml_edit::{DocumentMut, Item, TableLike};
+
+use crate::cargo_manifest::{Abi3, CargoManifest};
+use crate::error::{Failure, Result};
+use crate::files;
+use crate::requirements::requirement_name;
+use crate::settings::Settings;
+
+/// A project that is built by maturin.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The directory of pyproject.toml, absolute.
+    pub root: PathBuf,
+    /// `project.name` as written.
+    pub name: String,
+    /// `project.version`, or the version of the native crate.
+    pub version: String,
+    /// The lower bound of `project.requires-python`.
+    pub python_floor: Option<(u8, u8)>,
+    /// `build-system.requires`.
+    pub backend_requires: Vec<String>,
+    /// `project.dependencies`.
+    pub dependencies: Vec<String>,
+    /// The requirements of the test group.
+    pub test_requires: Vec<String>,
+    /// How the native crate asks for the limited API.
+    pub abi3: Abi3,
+    /// The manifest of the native crate.
+    pub manifest: CargoManifest,
+    /// The directory of the Python sources, absolute.
+    pub python_source: PathBuf,
+    /// `[tool.cuwheel]`.
+    pub settings: Settings,
+}
+
+impl Project {
+    /// Finds the project of a directory, there or above it, and reads it.
+    pub fn find(start: &Path) -> Result<Self> {
+        let start = files::absolute(start)?;
+        if !start.is_dir() {
+            return Err(Failure::usage(format!("{} is not a directory", start.display()))
+                .remedy("give the directory of the project with --project")
+                .into());
+        }
+        let root = start.ancestors().find(|directory| directory.join("pyproject.toml").is_file());
+        let Some(root) = root else {
+            return Err(Failure::usage(format!("no pyproject.toml in {} or above it", start.display()))
+                .remedy("run the command inside a project, or name one with --project DIRECTORY")
+                .into());
+        };
+        Self::open(root)
+    }
+
+    /// Reads the project whose pyproject.toml is in `root`.
+    pub fn open(root: &Path) -> Result<Self> {
+        files::utf8(root)?;
+        let path = root.join("pyproject.toml");
+        let document: DocumentMut = fs_err::read_to_string(&path)?.parse().map_err(|error| {
+            Failure::usage(format!("{} is not valid TOML", path.display())).detail(format!("{error}").trim())
+        })?;
+        let view = Pyproject { document: &document, path: &path };
+        let backend_requires = view.texts("build-system.requires")?.unwrap_or_default();
+        view.check_backend()?;
+
+        let maturin = "tool.maturin";
+        let manifest_path = view.text(&format!("{maturin}.manifest-path"))?.unwrap_or_else(|| "Cargo.toml".to_owned());
+        let manifest_path = root.join(manifest_path);
+        if !manifest_path.is_file() {
+            return Err(Failure::usage(format!("the native crate {} does not exist", manifest_path.display()))
+                .remedy("set tool.maturin.manifest-path in pyproject.toml to its Cargo.toml")
+                .into());
+        }
+        let manifest = CargoManifest::open(&manifest_path)?;
+        let features = view.texts(&format!("{maturin}.features"))?.unwrap_or_default();
+        let python_source = view.text(&format!("{maturin}.python-source"))?.unwrap_or_default();
+        let settings = Settings::from_table(view.table("tool.cuwheel"))?;
+        let test_requires = view.group(&settings.test.group, &mut Vec::new())?;
+        Ok(Self {
+            name: view.required_text("project.name")?,
+            version: view.version(&manifest)?,
+            python_floor: view.text("project.requires-python")?.as_deref().and_then(python_floor),
+            dependencies: view.texts("project.dependencies")?.unwrap_or_default(),
+            abi3: manifest.abi3(&features),
+            python_source: root.join(python_source),
+            root: root.to_path_buf(),
+            backend_requires,
+            test_requires,
+            manifest,
+            settings,
+        })
+    }
+
+    /// The name as file names of wheels have it.
+    #[must_use]
+    pub fn distribution(&self) -> String {
+        requirement_name(&self.name).replace('-', "_")
+    }
+
+    /// The requirements of the build, in the order of pyproject.toml.
+    pub fn build_requires(&self) -> impl Iterator<Item = &str> {
+        self.backend_requires.iter().chain(&self.settings.build_requires).map(String::as_str)
+    }
+
+    /// Where the tool keeps what belongs to this checkout and can be made again.
+    #[must_use]
+    pub fn work_directory(&self) -> PathBuf {
+        self.target_directory().join("cuwheel")
+    }
+
+    /// Where cargo puts what it compiles.
+    #[must_use]
+    pub fn target_directory(&self) -> PathBuf {
+        match crate::env_vars::CARGO_TARGET_DIR.get() {
+            Some(directory) => self.root.join(directory),
+            None => self.manifest.workspace_root().join("target"),
+        }
+    }
+
+    /// Where finished wheels go.
+    #[must_use]
+    pub fn dist(&self) -> PathBuf {
+        self.root.join("dist")
+    }
+}
+
+/// Typed look-ups in pyproject.toml by dotted path.
+struct Pyproject<'a> {
+    document: &'a DocumentMut,
+    path: &'a Path,
+}
+
+impl<'a> Pyproject<'a> {
+    fn item(&self, key: &str) -> Option<&'a Item> {
+        key.split('.').try_fold(self.document.as_item(), |item, name| item.get(name))
+    }
+
+    fn table(&self, key: &str) -> Option<&'a dyn TableLike> {
+        self.item(key)?.as_table_like()
+    }
+
+    fn wrong(&self, key: &str, wanted: &str) -> anyhow::Error {
+        Failure::usage(format!("{key} in {} is not {wanted}", self.path.display()))
+            .remedy(format!("make {key} {wanted}"))
+            .into()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>> {
+        self.item(key)
+            .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| self.wrong(key, "a string")))
+            .transpose()
+    }
+
+    fn required_text(&self, key: &str) -> Result<String> {
+        self.text(key)?.ok_or_else(|| {
+            Failure::usage(format!("{} has no {key}", self.path.display())).remedy(format!("add {key}")).into()
+        })
+    }
+
+    fn texts(&self, key: &str) -> Result<Option<Vec<String>>> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let texts = item.as_array().map(|array| array.iter().map(|value| value.as_str().map(str::to_owned)).collect());
+        match texts {
+            Some(Some(texts)) => Ok(Some(texts)),
+            _ => Err(self.wrong(key, "an array of strings")),
+        }
+    }
+
+    fn check_backend(&self) -> Result<()> {
+        let backend = self.text("build-system.build-backend")?;
+        if backend.as_deref().is_some_and(|backend| backend == "maturin" || backend.starts_with("maturin.")) {
+            return Ok(());
+        }
+        let found = backend.map_or_else(|| "names no backend".to_owned(), |name| format!("uses the backend {name}"));
+        Err(Failure::usage(format!("{} {found}", self.path.display()))
+            .remedy("cuwheel builds projects whose build-system.build-backend is \"maturin\"")
+            .into())
+    }
+
+    fn version(&self, manifest: &CargoManifest) -> Result<String> {
+        if let Some(version) = self.text("project.version")? {
+            return Ok(version);
+        }
+        manifest.version().map(str::to_owned).ok_or_else(|| {
+            Failure::usage("the project has no version")
+                .remedy("set project.version in pyproject.toml, or package.version in the crate's Cargo.toml")
+                .into()
+        })
+    }
+
+    /// The requirements of a dependency group (PEP 735), with the groups that it includes.
+    fn group(&self, name: &str, open: &mut Vec<String>) -> Result<Vec<String>> {
+        let Some(item) = self.table("dependency-groups").and_then(|groups| groups.get(name)) else {
+            return Ok(Vec::new());
+        };
+        let key = format!("dependency-groups.{name}");
+        if open.iter().any(|outer| outer == name) {
+            return Err(Failure::usage(format!("{key} includes itself")).remedy("break the cycle").into());
+        }
+        open.push(name.to_owned());
+        let mut requirements = Vec::new();
+        let array = item.as_array().ok_or_else(|| self.wrong(&key, "an array"))?;
+        for value in array {
+            if let Some(requirement) = value.as_str() {
+                requirements.push(requirement.to_owned());
+            } else if let Some(inner) = value.as_inline_table().and_then(|table| table.get("include-group")?.as_str()) {
+                requirements.extend(self.group(inner, open)?);
+            } else {
+                return Err(self.wrong(&key, "made of requirements and include-group tables"));
+            }
+        }
+        open.pop();
+        Ok(requirements)
+    }
+}
+
+/// The lower bound in a version specifier: `>=3.11,<4` → `(3, 11)`.
+fn python_floor(specifier: &str) -> Option<(u8, u8)> {
+    specifier.split(',').find_map(|part| {
+        let version = part.trim().strip_prefix(">=").or_else(|| part.trim().strip_prefix("~="))?;
+        let mut numbers = version.trim().split('.').map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::error::render;
+
+    const CARGO: &str = "[package]\nname = 'native'\nversion = '0.3.0'\n";
+
+    fn open(pyproject: &str) -> Result<Project> {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("pyproject.toml"), pyproject).unwrap();
+        std::fs::write(directory.path().join("Cargo.toml"), CARGO).unwrap();
+        Project::open(directory.path())
+            .map_err(|error| anyhow::anyhow!(render(&error).replace(directory.path().to_str().unwrap(), "PROJECT")))
+    }
+
+    #[track_caller]
+    fn refused(pyproject: &str, expected: &Expect) {
+        expected.assert_eq(&open(pyproject).unwrap_err().to_string());
+    }
+
+    const HEAD: &str = "[build-system]\nrequires = ['maturin==1']\nbuild-backend = 'maturin'\n";
+
+    #[test]
+    fn the_version_comes_from_the_crate_when_it_is_dynamic() {
+        let text = format!("{HEAD}[project]\nname = 'My.Pkg'\nrequires-python = '>=3.11,<4'\n");
+        let project = open(&text).unwrap();
+        assert_eq!((project.version.as_str(), project.distribution().as_str()), ("0.3.0", "my_pkg"));
+        assert_eq!(project.python_floor, Some((3, 11)));
+    }
+
+    #[test]
+    fn dependency_groups_include_others() {
+        let text = format!(
+            "{HEAD}[project]\nname = 'p'\n[dependency-groups]\nbase = ['pytest']\ntest = [{{include-group = 'base'}}, 'numpy']\n"
+        );
+        assert_eq!(open(&text).unwrap().test_requires, ["pytest", "numpy"]);
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused_with_the_remedy() {
+        refused(
+            "[build-system]\nrequires = []\nbuild-backend = 'setuptools.build_meta'\n",
+            &expect![[r#"
+                error: PROJECT/pyproject.toml uses the backend setuptools.build_meta
+                fix: cuwheel builds projects whose build-system.build-backend is "maturin"
+            "#]],
+        );
+        refused(
+            &format!("{HEAD}[project]\n"),
+            &expect![[r"
+                error: PROJECT/pyproject.toml has no project.name
+                fix: add project.name
+            "]],
+        );
+        refused(
+            &format!("{HEAD}[project]\nname = 'p'\n[tool.maturin]\nmanifest-path = 'rust/Cargo.toml'\n"),
+            &expect![[r"
+                error: the native crate PROJECT/rust/Cargo.toml does not exist
+                fix: set tool.maturin.manifest-path in pyproject.toml to its Cargo.toml
+            "]],
+        );
+        refused(
+            &format!("{HEAD}[project]\nname = 'p'\n[dependency-groups]\ntest = [{{include-group = 'test'}}]\n"),
+            &expect![[r"
+                error: dependency-groups.test includes itself
+                fix: break the cycle
+            "]],
+        );
+        refused(
+            "[build-system\n",
+            &expect![[r"
+                error: PROJECT/pyproject.toml is not valid TOML
+                  TOML parse error at line 1, column 14
+                    |
+                  1 | [build-system
+                    |              ^
+                  unclosed table, expected `]`
+            "]],
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! The proof that a wheel works: installed in a fresh environment, imported from a neutral directory, and every file
+//! that was loaded is the wheel's, by content.
+//!
+//! Not for running tests: see [`crate::commands::test`], which keeps up the same proof while they run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Context as _;
+use cuwheel_inspect::wheel::Wheel;
+use serde::Deserialize;
+
+use crate::environment::FreshEnvironment;
+use crate::error::{Failure, Result};
+use crate::interpreter::Interpreter;
+use crate::output::Output;
+use crate::requirements::Lock;
+use crate::uv::Uv;
+
+const SCRIPT: &str = include_str!("python/prove_import.py");
+
+#[derive(Deserialize)]
+struct Report {
+    failures: Vec<ImportFailure>,
+    modules: Vec<Loaded>,
+    gil_was_enabled: bool,
+}
+
+#[derive(Deserialize)]
+struct ImportFailure {
+    name: String,
+    traceback: String,
+}
+
+#[derive(Deserialize)]
+struct Loaded {
+    name: String,
+    file: Option<String>,
+    sha256: Option<String>,
+}
+
+/// The modules that prove a wheel: its packages, its extension modules and those that the settings name.
+#[must_use]
+pub fn modules_to_import(wheel: &Wheel, declared: &[String]) -> Vec<String> {
+    let mut modules: BTreeSet<String> = declared.iter().cloned().collect();
+    for entry in wheel.entries() {
+        if let Some(package) = entry.path().strip_suffix("/__init__.py").filter(|package| !package.contains('/')) {
+            modules.insert(package.to_owned());
+        }
+    }
+    modules.extend(wheel.extension_modules().into_iter().map(|module| module.module().to_owned()));
+    modules.into_iter().collect()
+}
+
+/// Installs the wheel at `path`, which was read as `wheel`, and imports `modules`. The number of loaded modules is
+/// returned.
+pub fn prove_import(
+    path: &Path,
+    wheel: &Wheel,
+    modules: &[String],
+    interpreter: &Interpreter,
+    dependencies: Option<&Lock>,
+    uv: &Uv,
+    output: &Output,
+) -> Result<usize> {
+    output.step("prove", &format!("{} on {interpreter}", modules.join(", ")));
+    let environment = FreshEnvironment::create(interpreter, uv)?;
+    if let Some(lock) = dependencies {
+        uv.sync(&environment.path(), &lock.path)?;
+    }
+    uv.install_wheel(&environment.path(), path)?;
+    let mut process = environment.isolated_python();
+    if interpreter.gil_disabled {
+        // A module that turns the lock on again says so with this warning only.
+        process = process.args(["-W", "error::RuntimeWarning"]);
+    }
+    let finished = process.args(["-c", SCRIPT]).args(modules).capture()?;
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let report = finished.stdout.lines().last().filter(|_| finished.status.success());
+    let Some(report) = report else {
+        return Err(Failure::failed(format!("importing {file_name} ended Python with {}", finished.status))
+            .details(finished.tail(20))
+            .remedy("a crash while importing is a bug in a native module: run the import under a debugger")
+            .into());
+    };
+    let report: Report = serde_json::from_str(report).context("reading the report of the import")?;
+    judge(&report, wheel, &file_name, &environment.site_packages()?)?;
+    Ok(report.modules.len())
+}
+
+fn judge(report: &Report, wheel: &Wheel, file_name: &str, site_packages: &Path) -> Result<()> {
+    if !report.failures.is_empty() {
+        let names: Vec<&str> = report.failures.iter().map(|failure| failure.name.as_str()).collect();
+        return Err(Failure::failed(format!("{file_name} does not import: {}", names.join(", ")))
+            .details(report.failures.iter().map(|failure| failure.traceback.clone()))
+            .remedy(
+                "a wheel must import in an environment that holds it and its dependencies, on a machine without a GPU",
+            )
+            .into());
+    }
+    if report.gil_was_enabled {
+        return Err(Failure::failed(format!("importing {file_name} turned the global interpreter lock on"))
+            .remedy("declare every native module as not needing it: #[pymodule(gil_used = false)]")
+            .into());
+    }
+    // The interpreter may know the environment by another name: a temporary directory can be a link.
+    let resolved = std::fs::canonicalize(site_packages).unwrap_or_else(|_| site_packages.to_path_buf());
+    let mut strangers = Vec::new();
+    for Loaded { name, file, sha256 } in &report.modules {
+        let Some(file) = file else { continue };
+        let inside = Path::new(file).strip_prefix(site_packages).or_else(|_| Path::new(file).strip_prefix(&resolved));
+        let recorded = inside.ok().and_then(|path| wheel.entry(path.to_str()?)).map(|entry| entry.sha256().to_string());
+        if recorded.is_none() || recorded != *sha256 {
+            strangers.push(format!("{name} was loaded from {file}"));
+        }
+    }
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("modules were loaded that are not those of {file_name}"))
+        .details(strangers)
+        .remedy("another file wins the import: remove it from the package, or from what its import hooks search")
+        .into())
+}

@@ -1,0 +1,325 @@
+//! One run of pytest against an installed wheel: staged outside of the tree, watched, and proven.
+//!
+//! Not for choosing wheels, interpreters and variants: see [`crate::commands::test`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant, SystemTime};
+
+use cuwheel_inspect::wheel::Wheel;
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::env_vars;
+use crate::environment::FreshEnvironment;
+use crate::error::{Failure, Result};
+use crate::files;
+use crate::output::Output;
+use crate::process::Watch;
+use crate::project::Project;
+
+const PLUGIN: &str = include_str!("python/_cuwheel_proof.py");
+const PLUGIN_NAME: &str = "_cuwheel_proof";
+
+/// What configures pytest at the root of a project.
+const CONFIGURATION: &[&str] = &[
+    "conftest.py",
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+];
+
+/// How often the watcher looks at the files of the run.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What is run.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// Whose tests.
+    pub project: &'a Project,
+    /// The wheel under test, as it was read.
+    pub wheel: &'a Wheel,
+    /// Where it is installed.
+    pub environment: &'a FreshEnvironment,
+    /// Arguments for pytest.
+    pub arguments: &'a [String],
+    /// Where to write a JUnit report, absolute.
+    pub junit: Option<&'a Path>,
+    /// How long one test may take.
+    pub timeout: Duration,
+    /// How long the run may take.
+    pub total_timeout: Duration,
+}
+
+/// How many tests ended how.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+pub struct Counts {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were skipped.
+    pub skipped: u64,
+    /// Tests that failed as they were expected to.
+    pub xfailed: u64,
+    /// Tests that passed and were expected to fail.
+    pub xpassed: u64,
+    /// Test files that could not be collected.
+    pub errors: u64,
+}
+
+impl Counts {
+    /// Tests that ran.
+    #[must_use]
+    pub const fn executed(&self) -> u64 {
+        self.passed + self.failed + self.xfailed + self.xpassed
+    }
+}
+
+/// A run that ended, of the wheel.
+#[derive(Clone, Copy, Debug)]
+pub struct Proven {
+    /// The outcomes.
+    pub counts: Counts,
+    /// How many modules of the wheel were loaded by the tests.
+    pub modules: u64,
+    /// Whether pytest was content.
+    pub succeeded: bool,
+}
+
+#[derive(Deserialize)]
+struct Violation {
+    problems: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ProcessProof {
+    moment: String,
+    modules: u64,
+}
+
+enum Ending {
+    Violated,
+    TestTimedOut(String),
+    RunTimedOut,
+}
+
+impl Run<'_> {
+    /// Copies the tests out of the tree, runs them and judges what the plugin reports.
+    pub fn execute(&self, output: &Output) -> Result<Proven> {
+        let stage = self.stage()?;
+        let reports = self.environment.beside("proof");
+        fs::create_dir(&reports)?;
+        let expectation = reports.join("expected.json");
+        fs::write(&expectation, self.expectation()?.to_string())?;
+        fs::write(self.environment.site_packages()?.join(format!("{PLUGIN_NAME}.py")), PLUGIN)?;
+
+        let mut process = self
+            .environment
+            .isolated_python()
+            .directory(&stage)
+            .env(env_vars::CUWHEEL_PROOF.name, &expectation)
+            .args(["-m", "pytest", "-p", PLUGIN_NAME, "--rootdir"])
+            .arg(&stage)
+            .args(["-o", &format!("faulthandler_timeout={}", self.timeout.as_secs_f64() * 0.9)])
+            .args(&self.project.settings.test.pytest_args);
+        if let Some(junit) = self.junit {
+            process = process.arg("--junitxml").arg(junit);
+        }
+        // Paths of the user's replace those of the settings, as they do for pytest.
+        if !self.arguments.iter().any(|argument| stage.join(argument.split("::").next().unwrap_or_default()).exists()) {
+            process = process.args(&self.project.settings.test.paths);
+        }
+        process = process.args(self.arguments);
+
+        let mut watcher = Watcher::new(&reports, self.timeout, self.total_timeout);
+        let status = process.attached(output.is_json(), &mut || watcher.look())?;
+        judge(&reports, status, watcher.ending)
+    }
+
+    /// A copy of the tests and of pytest's configuration in an empty directory.
+    fn stage(&self) -> Result<PathBuf> {
+        let stage = self.environment.beside("tests");
+        fs::create_dir(&stage)?;
+        let root = &self.project.root;
+        for path in &self.project.settings.test.paths {
+            let (source, target) = (root.join(path), stage.join(path));
+            if source.is_dir() {
+                files::copy_tree(&source, &target)?;
+            } else if source.is_file() {
+                fs::create_dir_all(target.parent().unwrap_or(&stage))?;
+                fs::copy(&source, &target)?;
+            } else {
+                return Err(Failure::usage(format!("there are no tests at {}", source.display()))
+                    .remedy("set tool.cuwheel.test.paths in pyproject.toml to where the Python tests are")
+                    .into());
+            }
+        }
+        for name in CONFIGURATION {
+            let source = root.join(name);
+            if source.is_file() && !stage.join(name).exists() {
+                fs::copy(source, stage.join(name))?;
+            }
+        }
+        Ok(stage)
+    }
+
+    /// What the plugin compares with: hashes from the wheel itself, not from what an installer wrote.
+    fn expectation(&self) -> Result<serde_json::Value> {
+        let wheel = self.wheel;
+        let record = format!("{}/RECORD", wheel.dist_info());
+        let data = format!("{}.data/", wheel.dist_info().trim_end_matches(".dist-info"));
+        let installed: BTreeMap<&str, String> = wheel
+            .entries()
+            .iter()
+            .filter(|entry| entry.path() != record && !entry.path().starts_with(&data) && !entry.is_directory())
+            .map(|entry| (entry.path(), entry.sha256().to_string()))
+            .collect();
+        let mut packages: Vec<&str> = installed.keys().filter_map(|path| top_level(path)).collect();
+        packages.dedup();
+        Ok(json!({
+            "site_packages": self.environment.site_packages()?,
+            "files": installed,
+            "packages": packages,
+        }))
+    }
+}
+
+/// The import name that a file of a wheel belongs to, if it can be imported at all.
+fn top_level(path: &str) -> Option<&str> {
+    match path.split_once('/') {
+        Some((directory, _)) if directory.contains('.') => None,
+        Some((directory, rest)) => (is_importable(rest)).then_some(directory),
+        None if is_importable(path) => path.split('.').next(),
+        None => None,
+    }
+}
+
+fn is_importable(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "py" || extension == "so")
+}
+
+/// Looks at what the plugin writes while pytest runs, and decides when the run has to end.
+struct Watcher<'a> {
+    reports: &'a Path,
+    timeout: Duration,
+    total_timeout: Duration,
+    started: Instant,
+    looked: Instant,
+    ending: Option<Ending>,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(reports: &'a Path, timeout: Duration, total_timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self { reports, timeout, total_timeout, started: now, looked: now, ending: None }
+    }
+
+    fn look(&mut self) -> Watch {
+        if self.looked.elapsed() < WATCH_INTERVAL {
+            return Watch::Continue;
+        }
+        self.looked = Instant::now();
+        self.ending = self.reason_to_end();
+        if self.ending.is_some() { Watch::Stop } else { Watch::Continue }
+    }
+
+    fn reason_to_end(&self) -> Option<Ending> {
+        if self.started.elapsed() > self.total_timeout {
+            return Some(Ending::RunTimedOut);
+        }
+        for entry in std::fs::read_dir(self.reports).ok()?.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("violation-") {
+                return Some(Ending::Violated);
+            }
+            if name.starts_with("running-") {
+                let since = entry.metadata().and_then(|data| data.modified()).ok()?;
+                if SystemTime::now().duration_since(since).is_ok_and(|elapsed| elapsed > self.timeout) {
+                    let test = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                    return Some(Ending::TestTimedOut(test));
+                }
+            }
+        }
+        None
+    }
+}
+
+fn judge(reports: &Path, status: Option<ExitStatus>, ending: Option<Ending>) -> Result<Proven> {
+    let violations: Vec<Violation> = read_all(reports, "violation-")?;
+    if !violations.is_empty() {
+        let mut problems: Vec<String> = violations.into_iter().flat_map(|violation| violation.problems).collect();
+        problems.sort();
+        problems.dedup();
+        return Err(Failure::failed("the tests did not run against the installed wheel")
+            .details(problems)
+            .remedy("remove what puts another copy of the package before the installed one, or what replaces it")
+            .into());
+    }
+    match ending {
+        Some(Ending::TestTimedOut(test)) => {
+            return Err(Failure::failed(format!("{test} took longer than a test may; the run was ended"))
+                .remedy("make it faster, or raise tool.cuwheel.test.timeout-s or --timeout")
+                .into());
+        }
+        Some(Ending::RunTimedOut) => {
+            return Err(Failure::failed("the tests took longer than a run may; it was ended")
+                .remedy("raise tool.cuwheel.test.total-timeout-s or --total-timeout")
+                .into());
+        }
+        Some(Ending::Violated) | None => {}
+    }
+    let status = status.ok_or_else(|| Failure::failed("the tests were ended"))?;
+    let Ok(counts) = fs::read(reports.join("counts.json")) else {
+        return Err(Failure::failed(format!("pytest did not come to its end: {status}"))
+            .remedy("a crash in a test is a bug in a native module: run that test under a debugger")
+            .into());
+    };
+    let proofs: Vec<ProcessProof> = read_all(reports, "proof-")?;
+    if !proofs.iter().any(|proof| proof.moment == "end") {
+        return Err(Failure::failed("no process of the run proved that it tested the wheel")
+            .remedy("the plugin _cuwheel_proof must not be disabled")
+            .into());
+    }
+    let modules = proofs.iter().map(|proof| proof.modules).max().unwrap_or(0);
+    Ok(Proven { counts: serde_json::from_slice(&counts)?, modules, succeeded: status.success() })
+}
+
+fn read_all<T: for<'de> Deserialize<'de>>(directory: &Path, prefix: &str) -> Result<Vec<T>> {
+    let mut documents = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            documents.push(serde_json::from_slice(&fs::read(entry.path())?)?);
+        }
+    }
+    Ok(documents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn import_names_are_those_of_packages_and_modules() {
+        let cases = [
+            ("pkg/__init__.py", Some("pkg")),
+            ("pkg/inner/x.abi3.so", Some("pkg")),
+            ("pkg/data.txt", None),
+            ("single.py", Some("single")),
+            ("_native.cpython-312-x86_64-linux-gnu.so", Some("_native")),
+            ("pkg-1.0.dist-info/licenses/setup.py", None),
+            ("redirector.pth", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(top_level(path), expected, "{path}");
+        }
+    }
+}

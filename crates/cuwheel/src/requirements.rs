@@ -1,0 +1,324 @@
+//! Requirements: their names, what the sources need but pyproject.toml does not declare, and the committed locks.
+//!
+//! Not for resolving, which uv does, nor for installing: see [`crate::environment`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Failure, Result};
+use crate::files;
+use crate::output::Output;
+use crate::project::Project;
+use crate::settings::Linker;
+use crate::sources;
+use crate::uv::{CompileOptions, Uv};
+
+/// The normalised name (PEP 503) of a requirement: `NumPy>=2` → `numpy`, `My.Pkg[x]` → `my-pkg`.
+#[must_use]
+pub fn requirement_name(requirement: &str) -> String {
+    let trimmed = requirement.trim_start();
+    let end = trimmed.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c))).unwrap_or(trimmed.len());
+    let mut name = String::new();
+    for c in trimmed[..end].chars() {
+        match c {
+            '.' | '_' | '-' if name.ends_with('-') => {}
+            '.' | '_' | '-' => name.push('-'),
+            _ => name.push(c.to_ascii_lowercase()),
+        }
+    }
+    name
+}
+
+/// What a source file shows to need: a prefix of an included header or an imported module, and who provides it.
+struct Need {
+    marker: &'static str,
+    requirement: &'static str,
+}
+
+const HEADERS: &[Need] = &[
+    Need { marker: "numpy/", requirement: "numpy>=2.0" },
+    Need { marker: "pybind11/", requirement: "pybind11" },
+    Need { marker: "nanobind/", requirement: "nanobind" },
+    Need { marker: "torch/", requirement: "torch" },
+    Need { marker: "ATen/", requirement: "torch" },
+    Need { marker: "cuda_runtime", requirement: "nvidia-cuda-runtime" },
+    Need { marker: "cuda_fp16", requirement: "nvidia-cuda-runtime" },
+    Need { marker: "cuda_bf16", requirement: "nvidia-cuda-runtime" },
+    Need { marker: "nv/target", requirement: "nvidia-cuda-cccl" },
+    Need { marker: "cuda/std/", requirement: "nvidia-cuda-cccl" },
+    Need { marker: "cub/", requirement: "nvidia-cuda-cccl" },
+    Need { marker: "thrust/", requirement: "nvidia-cuda-cccl" },
+];
+
+const MODULES: &[Need] = &[
+    Need { marker: "numpy", requirement: "numpy>=2.0" },
+    Need { marker: "torch", requirement: "torch" },
+    Need { marker: "pybind11", requirement: "pybind11" },
+    Need { marker: "nanobind", requirement: "nanobind" },
+    Need { marker: "Cython", requirement: "Cython" },
+    Need { marker: "ninja", requirement: "ninja" },
+];
+
+/// A requirement that is used and not declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undeclared {
+    requirement: String,
+    reason: String,
+}
+
+/// Everything that the build uses and pyproject.toml does not declare, each with where it is used.
+pub fn undeclared(project: &Project, linker: Linker) -> Result<Vec<Undeclared>> {
+    let declared: Vec<String> = project.build_requires().map(requirement_name).collect();
+    let mut found: BTreeMap<String, Undeclared> = BTreeMap::new();
+    let mut need = |requirement: &str, reason: String| {
+        let name = requirement_name(requirement);
+        if !declared.contains(&name) {
+            let requirement = requirement.to_owned();
+            found.entry(name).or_insert(Undeclared { requirement, reason });
+        }
+    };
+    need("maturin", "build-system.build-backend is \"maturin\"".to_owned());
+    if linker == Linker::Zig {
+        need("ziglang", "tool.cuwheel.linker is \"zig\"".to_owned());
+    }
+    let files = sources::native_sources(project)?;
+    for file in &files {
+        // A source in another encoding can still be scanned: the markers are ASCII.
+        let text = String::from_utf8_lossy(&fs_err::read(file)?).into_owned();
+        let place = file.strip_prefix(&project.root).unwrap_or(file).display().to_string();
+        for (number, used, requirement) in needs_of(file, &text) {
+            if !is_vendored(&files, used) {
+                need(requirement, format!("{place}:{number} uses {used}"));
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Line numbers, what is used there, and who provides it.
+fn needs_of<'t>(file: &Path, text: &'t str) -> Vec<(usize, &'t str, &'static str)> {
+    let is_python = file.extension().is_some_and(|extension| extension == "py");
+    let mut needs = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let (used, table) = if is_python { (imported(line), MODULES) } else { (included(line), HEADERS) };
+        let Some(used) = used else { continue };
+        let matches = |need: &&Need| if is_python { used == need.marker } else { used.starts_with(need.marker) };
+        if let Some(need) = table.iter().find(matches) {
+            needs.push((index + 1, used, need.requirement));
+        }
+    }
+    needs
+}
+
+/// `#include <numpy/arrayobject.h>` → `numpy/arrayobject.h`.
+fn included(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let rest = rest.strip_prefix(['<', '"'])?;
+    rest.split(['>', '"']).next()
+}
+
+/// `import torch.utils as t` → `torch`.
+fn imported(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?.trim_start();
+    rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()
+}
+
+/// Whether the project brings the header itself.
+fn is_vendored(files: &[PathBuf], header: &str) -> bool {
+    files.iter().any(|file| file.ends_with(header))
+}
+
+/// Refuses a project with undeclared requirements: all of them at once, with the lines to add.
+pub fn check_declared(project: &Project, linker: Linker) -> Result<()> {
+    let undeclared = undeclared(project, linker)?;
+    if undeclared.is_empty() {
+        return Ok(());
+    }
+    let count = undeclared.len();
+    let subject =
+        if count == 1 { "1 build requirement is".to_owned() } else { format!("{count} build requirements are") };
+    let (tools, imports): (Vec<_>, Vec<_>) = undeclared.iter().partition(|need| need.requirement == "ziglang");
+    let mut remedy = String::from("in pyproject.toml, write");
+    if !imports.is_empty() {
+        remedy += &lines("build-system", "requires", &project.backend_requires, &imports);
+    }
+    if !tools.is_empty() {
+        remedy += &lines("tool.cuwheel", "build-requires", &project.settings.build_requires, &tools);
+    }
+    Err(Failure::usage(format!("{subject} used but not declared"))
+        .details(undeclared.iter().map(|need| format!("{}: {}", requirement_name(&need.requirement), need.reason)))
+        .remedy(remedy)
+        .into())
+}
+
+fn lines(table: &str, key: &str, present: &[String], missing: &[&Undeclared]) -> String {
+    let all: Vec<String> = present
+        .iter()
+        .chain(missing.iter().map(|need| &need.requirement))
+        .map(|requirement| format!("\"{}\"", requirement.replace('"', "'")))
+        .collect();
+    format!("\n[{table}]\n{key} = [{}]", all.join(", "))
+}
+
+/// A committed lock of requirements: exact versions with hashes, in pip's format.
+#[derive(Clone, Debug)]
+pub struct Lock {
+    /// Where it is.
+    pub path: PathBuf,
+    name: String,
+    inputs: Vec<String>,
+    without_dependencies: Vec<String>,
+    python_floor: Option<(u8, u8)>,
+}
+
+const INPUTS_MARK: &str = "# inputs: ";
+
+/// What to do with a lock that is absent or does not fit its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockPolicy {
+    /// Resolve again and write it.
+    Update,
+    /// Refuse: `--locked` or `--offline`.
+    Refuse,
+}
+
+impl Lock {
+    /// The lock of the build environment.
+    #[must_use]
+    pub fn of_build(project: &Project) -> Self {
+        let inputs = project.build_requires().map(str::to_owned).collect();
+        Self::new(project, "build", inputs, Vec::new())
+    }
+
+    /// The lock of the test environment, or of one of its variants.
+    pub fn of_tests(project: &Project, variant: Option<&str>) -> Result<Self> {
+        let test = &project.settings.test;
+        let mut inputs: Vec<String> =
+            project.dependencies.iter().chain(&project.test_requires).chain(&test.requires).cloned().collect();
+        if !inputs.iter().any(|requirement| requirement_name(requirement) == "pytest") {
+            inputs.push("pytest".to_owned());
+        }
+        let mut name = "test".to_owned();
+        if let Some(variant) = variant {
+            let narrowed = test.variants.get(variant).ok_or_else(|| unknown_variant(project, variant))?;
+            inputs.extend(narrowed.iter().cloned());
+            name = format!("test-{variant}");
+        }
+        Ok(Self::new(project, &name, inputs, test.requires_without_dependencies.clone()))
+    }
+
+    /// Every lock of a project.
+    pub fn all(project: &Project) -> Result<Vec<Self>> {
+        let mut locks = vec![Self::of_build(project), Self::of_tests(project, None)?];
+        for variant in project.settings.test.variants.keys() {
+            locks.push(Self::of_tests(project, Some(variant))?);
+        }
+        Ok(locks)
+    }
+
+    fn new(project: &Project, name: &str, inputs: Vec<String>, without_dependencies: Vec<String>) -> Self {
+        let path = project.root.join(&project.settings.requirements).join(format!("{name}.txt"));
+        let python_floor = project.python_floor;
+        Self { path, name: name.to_owned(), inputs, without_dependencies, python_floor }
+    }
+
+    /// The requirements that it was resolved from.
+    #[must_use]
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    fn inputs_digest(&self) -> String {
+        let floor = self.python_floor.map(|(major, minor)| format!("{major}.{minor}"));
+        let text = format!("{:?} {:?} {:?}", self.inputs, self.without_dependencies, floor);
+        files::sha256(text.as_bytes())[..32].to_owned()
+    }
+
+    /// Whether the file exists and was resolved from today's inputs.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        let mark = format!("{INPUTS_MARK}{}", self.inputs_digest());
+        std::fs::read_to_string(&self.path).is_ok_and(|text| text.lines().any(|line| line == mark))
+    }
+
+    /// Makes the lock current, or refuses to, as the policy says.
+    pub fn ensure(&self, policy: LockPolicy, uv: &dyn Fn() -> Result<Uv>, output: &Output) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        let state = if self.path.exists() { "does not fit pyproject.toml" } else { "does not exist" };
+        if policy == LockPolicy::Refuse {
+            return Err(Failure::usage(format!("the lock {} {state}", self.path.display()))
+                .remedy("run `lock` once with network access and commit the file")
+                .into());
+        }
+        output.warn(format!("the lock {} {state}: resolving it now, commit the file", self.path.display()));
+        self.update(&uv()?, false, output)?;
+        Ok(())
+    }
+
+    /// Resolves the inputs and writes the file; whether it changed is returned.
+    pub fn update(&self, uv: &Uv, upgrade: bool, output: &Output) -> Result<bool> {
+        output.step("lock", &self.path.display().to_string());
+        let preferred = if upgrade { None } else { self.path.is_file().then_some(self.path.as_path()) };
+        let options = CompileOptions { preferred, python_floor: self.python_floor, with_dependencies: true };
+        let mut text =
+            format!("# Written by `lock`; the inputs are in pyproject.toml.\n{INPUTS_MARK}{}\n", self.inputs_digest());
+        text += &uv.compile(&self.inputs, &options)?;
+        if !self.without_dependencies.is_empty() {
+            let options = CompileOptions { with_dependencies: false, ..options };
+            text += &uv.compile(&self.without_dependencies, &options)?;
+        }
+        files::write_if_changed(&self.path, text.as_bytes())
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> Result<String> {
+        Ok(fs_err::read_to_string(&self.path)?)
+    }
+
+    /// The name, such as `build`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn unknown_variant(project: &Project, variant: &str) -> Failure {
+    let known: Vec<&str> = project.settings.test.variants.keys().map(String::as_str).collect();
+    let remedy = match crate::settings::nearest(variant, &known) {
+        Some(name) => format!("did you mean {name}?"),
+        None if known.is_empty() => "add it to tool.cuwheel.test.variants".to_owned(),
+        None => format!("the variants are {}", known.join(", ")),
+    };
+    Failure::usage(format!("there is no test variant {variant}")).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_normalised() {
+        let cases = [
+            ("NumPy>=2", "numpy"),
+            ("My._Pkg[x] ; python_version > '3'", "my-pkg"),
+            (" a==1", "a"),
+            ("a @ file:///x", "a"),
+        ];
+        for (requirement, name) in cases {
+            assert_eq!(requirement_name(requirement), name);
+        }
+    }
+
+    #[test]
+    fn includes_and_imports_are_found_in_their_forms() {
+        let c = "// #include <numpy/no.h>\n# include <numpy/arrayobject.h>\n#include \"torch/extension.h\"\n#include <stdio.h>";
+        let found = needs_of(Path::new("a.c"), c);
+        assert_eq!(found, [(2, "numpy/arrayobject.h", "numpy>=2.0"), (3, "torch/extension.h", "torch")]);
+        let python = "import torchvision\n  from torch.utils import cpp_extension\nimport numpy as np";
+        let found = needs_of(Path::new("setup.py"), python);
+        assert_eq!(found, [(2, "torch", "torch"), (3, "numpy", "numpy>=2.0")]);
+    }
+}

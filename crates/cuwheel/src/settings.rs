@@ -1,0 +1,409 @@
+//! `[tool.cuwheel]` in pyproject.toml: the schema, its validation, and the documentation made from it.
+//!
+//! Not for other tables of pyproject.toml, which [`crate::project`] reads.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use toml_edit::{Item, TableLike, Value};
+
+use crate::error::{Failure, Result};
+
+/// What a setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Flag,
+    Count,
+    Texts,
+    TextsByName,
+}
+
+impl Kind {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::Text => "a string",
+            Self::Flag => "true or false",
+            Self::Count => "a positive integer",
+            Self::Texts => "an array of strings",
+            Self::TextsByName => "a table of arrays of strings",
+        }
+    }
+}
+
+/// One setting: the schema is the single source for validation and documentation.
+struct Setting {
+    key: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+}
+
+const SCHEMA: &[Setting] = &[
+    Setting {
+        key: "artifacts",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Files that the wheel must hold, as patterns of paths inside it, such as `pkg/kernels/*.fatbin`: generated \
+              files that git ignores are left out without a word otherwise.",
+    },
+    Setting {
+        key: "build-requires",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Requirements of the build beside `build-system.requires`: tools that only `build-wheel` uses, such as \
+              `ziglang`. Locked and installed with them.",
+    },
+    Setting {
+        key: "compatibility",
+        kind: Kind::Text,
+        default: "\"manylinux_2_28\"",
+        doc: "The platform tag and with it the oldest glibc that the wheel runs on; `linux` for this machine's.",
+    },
+    Setting {
+        key: "linker",
+        kind: Kind::Text,
+        default: "\"zig\"",
+        doc: "`zig` links against the glibc of `compatibility` whatever this machine has; `system` uses the machine's linker.",
+    },
+    Setting {
+        key: "modules",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Modules that are imported to prove the wheel, beside its packages and the extension modules found in it.",
+    },
+    Setting {
+        key: "requirements",
+        kind: Kind::Text,
+        default: "\"requirements\"",
+        doc: "The directory of the requirement locks, relative to the project.",
+    },
+    Setting {
+        key: "test.paths",
+        kind: Kind::Texts,
+        default: "[\"tests\"]",
+        doc: "Directories and files with Python tests, relative to the project. They are copied out of it to be run.",
+    },
+    Setting {
+        key: "test.group",
+        kind: Kind::Text,
+        default: "\"test\"",
+        doc: "The dependency group with the requirements of the tests.",
+    },
+    Setting {
+        key: "test.requires",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Requirements of the tests beside the group.",
+    },
+    Setting {
+        key: "test.requires-without-dependencies",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Requirements of the tests of which only the named packages are installed.",
+    },
+    Setting {
+        key: "test.variants",
+        kind: Kind::TextsByName,
+        default: "{}",
+        doc: "Further runs of the Python tests by name, each with requirements that narrow the others, such as the oldest \
+              versions that the project supports.",
+    },
+    Setting { key: "test.pytest-args", kind: Kind::Texts, default: "[]", doc: "Arguments for every pytest run." },
+    Setting {
+        key: "test.timeout-s",
+        kind: Kind::Count,
+        default: "120",
+        doc: "Seconds that one Python test may take before the run is ended.",
+    },
+    Setting {
+        key: "test.total-timeout-s",
+        kind: Kind::Count,
+        default: "3600",
+        doc: "Seconds that a whole run of the Python tests may take.",
+    },
+    Setting { key: "test.rust", kind: Kind::Flag, default: "true", doc: "Whether `test` runs `cargo test` first." },
+    Setting {
+        key: "test.cargo-args",
+        kind: Kind::Texts,
+        default: "[\"--workspace\"]",
+        doc: "Arguments for `cargo test`.",
+    },
+];
+
+/// How the native library is linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linker {
+    /// zig, which brings the symbol versions of every glibc.
+    Zig,
+    /// The linker that cargo finds.
+    System,
+}
+
+/// The validated settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `artifacts`.
+    pub artifacts: Vec<String>,
+    /// `build-requires`.
+    pub build_requires: Vec<String>,
+    /// `compatibility`.
+    pub compatibility: String,
+    /// `linker`.
+    pub linker: Linker,
+    /// `modules`.
+    pub modules: Vec<String>,
+    /// `requirements`.
+    pub requirements: String,
+    /// `[tool.cuwheel.test]`.
+    pub test: TestSettings,
+}
+
+/// The settings of `test`.
+#[derive(Clone, Debug)]
+pub struct TestSettings {
+    /// `test.paths`.
+    pub paths: Vec<String>,
+    /// `test.group`.
+    pub group: String,
+    /// `test.requires`.
+    pub requires: Vec<String>,
+    /// `test.requires-without-dependencies`.
+    pub requires_without_dependencies: Vec<String>,
+    /// `test.variants`.
+    pub variants: BTreeMap<String, Vec<String>>,
+    /// `test.pytest-args`.
+    pub pytest_args: Vec<String>,
+    /// `test.timeout-s`.
+    pub timeout_s: u64,
+    /// `test.total-timeout-s`.
+    pub total_timeout_s: u64,
+    /// `test.rust`.
+    pub rust: bool,
+    /// `test.cargo-args`.
+    pub cargo_args: Vec<String>,
+}
+
+impl Settings {
+    /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
+    pub fn from_table(table: Option<&dyn TableLike>) -> Result<Self> {
+        let mut given = BTreeMap::new();
+        if let Some(table) = table {
+            collect("", table, &mut given)?;
+        }
+        let values = Values(given);
+        let linker = match values.text("linker").as_str() {
+            "zig" => Linker::Zig,
+            "system" => Linker::System,
+            other => {
+                return Err(Failure::usage(format!("tool.cuwheel.linker is \"{other}\""))
+                    .remedy("use \"zig\" or \"system\"")
+                    .into());
+            }
+        };
+        Ok(Self {
+            artifacts: values.texts("artifacts"),
+            build_requires: values.texts("build-requires"),
+            compatibility: values.text("compatibility"),
+            linker,
+            modules: values.texts("modules"),
+            requirements: values.text("requirements"),
+            test: TestSettings {
+                paths: values.texts("test.paths"),
+                group: values.text("test.group"),
+                requires: values.texts("test.requires"),
+                requires_without_dependencies: values.texts("test.requires-without-dependencies"),
+                variants: values.texts_by_name("test.variants"),
+                pytest_args: values.texts("test.pytest-args"),
+                timeout_s: values.count("test.timeout-s"),
+                total_timeout_s: values.count("test.total-timeout-s"),
+                rust: values.flag("test.rust"),
+                cargo_args: values.texts("test.cargo-args"),
+            },
+        })
+    }
+}
+
+/// The settings that were given, each of the kind that the schema asks for.
+struct Values(BTreeMap<&'static str, Item>);
+
+impl Values {
+    fn item(&self, key: &str) -> Item {
+        if let Some(item) = self.0.get(key) {
+            return item.clone();
+        }
+        let setting = SCHEMA.iter().find(|setting| setting.key == key).expect("the schema has every key that is read");
+        Item::Value(setting.default.parse().expect("defaults in the schema are TOML"))
+    }
+
+    fn text(&self, key: &str) -> String {
+        self.item(key).as_str().expect("checked against the schema").to_owned()
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.item(key).as_bool().expect("checked against the schema")
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        self.item(key).as_integer().and_then(|count| u64::try_from(count).ok()).expect("checked against the schema")
+    }
+
+    fn texts(&self, key: &str) -> Vec<String> {
+        texts(&self.item(key)).expect("checked against the schema")
+    }
+
+    fn texts_by_name(&self, key: &str) -> BTreeMap<String, Vec<String>> {
+        let item = self.item(key);
+        let table = item.as_table_like().expect("checked against the schema");
+        table.iter().map(|(name, item)| (name.to_owned(), texts(item).expect("checked against the schema"))).collect()
+    }
+}
+
+fn texts(item: &Item) -> Option<Vec<String>> {
+    item.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+/// Flattens the table into dotted keys, refusing what the schema does not know.
+fn collect(prefix: &str, table: &dyn TableLike, given: &mut BTreeMap<&'static str, Item>) -> Result<()> {
+    for (name, item) in table.iter() {
+        let key = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        if let Some(setting) = SCHEMA.iter().find(|setting| setting.key == key) {
+            if !is_of_kind(item, setting.kind) {
+                return Err(Failure::usage(format!("tool.cuwheel.{key} is {}", describe_item(item)))
+                    .remedy(format!("it takes {}; the default is {}", setting.kind.describe(), setting.default))
+                    .into());
+            }
+            given.insert(setting.key, item.clone());
+        } else if SCHEMA.iter().any(|setting| setting.key.starts_with(&format!("{key}."))) && item.is_table_like() {
+            collect(&key, item.as_table_like().expect("just checked"), given)?;
+        } else {
+            let failure = Failure::usage(format!("tool.cuwheel.{key} is not a setting"));
+            let known: Vec<&str> = SCHEMA.iter().map(|setting| setting.key).collect();
+            return Err(match nearest(&key, &known) {
+                Some(known) => failure.remedy(format!("did you mean tool.cuwheel.{known}?")),
+                None => failure.remedy(format!("the settings are {}", known.join(", "))),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn is_of_kind(item: &Item, kind: Kind) -> bool {
+    match kind {
+        Kind::Text => item.is_str(),
+        Kind::Flag => item.is_bool(),
+        Kind::Count => item.as_integer().is_some_and(|count| count > 0),
+        Kind::Texts => texts(item).is_some(),
+        Kind::TextsByName => {
+            item.as_table_like().is_some_and(|table| table.iter().all(|(_, item)| texts(item).is_some()))
+        }
+    }
+}
+
+fn describe_item(item: &Item) -> String {
+    match item {
+        Item::Value(Value::Array(_)) => "an array with other things than strings".to_owned(),
+        Item::Value(value) => value.clone().decorated("", "").to_string(),
+        _ => "a table".to_owned(),
+    }
+}
+
+/// The known name that is nearest to a wrong one, if any is near.
+#[must_use]
+pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|name| (strsim::jaro_winkler(wrong, name), *name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name)
+}
+
+/// The page of settings, as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from("| setting | takes | default | meaning |\n|---|---|---|---|\n");
+    for Setting { key, kind, default, doc } in SCHEMA {
+        let _ = writeln!(text, "| `{key}` | {} | `{default}` | {doc} |", kind.describe());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use toml_edit::DocumentMut;
+
+    use super::*;
+    use crate::error::render;
+
+    fn parse(text: &str) -> Result<Settings> {
+        let document: DocumentMut = text.parse().unwrap();
+        Settings::from_table(document.as_item().as_table_like())
+    }
+
+    #[track_caller]
+    fn refused(text: &str, expected: &Expect) {
+        expected.assert_eq(&render(&parse(text).unwrap_err()));
+    }
+
+    #[test]
+    fn every_default_of_the_schema_is_read() {
+        let settings = parse("").unwrap();
+        assert_eq!(settings.compatibility, "manylinux_2_28");
+        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::Zig, 120));
+        assert_eq!(settings.test.cargo_args, ["--workspace"]);
+    }
+
+    #[test]
+    fn nested_tables_and_dotted_keys_are_the_same() {
+        let text = "linker = 'system'\n[test]\ntimeout-s = 5\nvariants.oldest = ['numpy==1.26.4']\n";
+        let settings = parse(text).unwrap();
+        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::System, 5));
+        assert_eq!(settings.test.variants["oldest"], ["numpy==1.26.4"]);
+    }
+
+    #[test]
+    fn an_unknown_key_suggests_the_nearest_name() {
+        refused(
+            "[test]\ntime-out-s = 5",
+            &expect![[r"
+                error: tool.cuwheel.test.time-out-s is not a setting
+                fix: did you mean tool.cuwheel.test.timeout-s?
+            "]],
+        );
+        refused(
+            "build_requires = []",
+            &expect![[r"
+                error: tool.cuwheel.build_requires is not a setting
+                fix: did you mean tool.cuwheel.build-requires?
+            "]],
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_says_what_is_taken() {
+        refused(
+            "test.timeout-s = -1",
+            &expect![[r"
+                error: tool.cuwheel.test.timeout-s is -1
+                fix: it takes a positive integer; the default is 120
+            "]],
+        );
+        refused(
+            "modules = ['a', 1]",
+            &expect![[r"
+                error: tool.cuwheel.modules is an array with other things than strings
+                fix: it takes an array of strings; the default is []
+            "]],
+        );
+        refused(
+            "linker = 'gold'",
+            &expect![[r#"
+                error: tool.cuwheel.linker is "gold"
+                fix: use "zig" or "system"
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The one writer of wheels: whatever changes a built wheel goes through here, and RECORD is written anew.
+//!
+//! It also takes out what differs from machine to machine: times, file modes, random identifiers and absolute paths in
+//! the software bills of materials. Not for reading wheels: see [`cuwheel_inspect`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Cursor, Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+use crate::error::{Failure, Result};
+use crate::files;
+
+/// What a wheel gains and loses when it is rewritten.
+#[derive(Debug, Default)]
+pub struct Changes<'a> {
+    /// Files that are added, by path.
+    pub additions: BTreeMap<String, Vec<u8>>,
+    /// Directories whose paths are replaced in bills of materials, each with the name that takes its place.
+    pub private_paths: Vec<(&'a Path, String)>,
+}
+
+/// Rewrites a wheel. Entries keep their order, RECORD comes last.
+pub fn rewrite(wheel: &[u8], changes: &Changes<'_>) -> Result<Vec<u8>> {
+    let mut archive = ZipArchive::new(Cursor::new(wheel)).context("reading the wheel that maturin wrote")?;
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let mut record: Vec<(String, String, usize)> = Vec::new();
+    let mut record_path = None;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index)?;
+        let path = entry.name()?.into_owned();
+        if entry.is_dir() || record.iter().any(|(known, ..)| *known == path) {
+            return Err(Failure::failed(format!("maturin wrote an entry that wheels may not have: {path}")).into());
+        }
+        if path.ends_with(".dist-info/RECORD") {
+            record_path = Some(path);
+            continue;
+        }
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        drop(entry);
+        if is_bill_of_materials(&path) {
+            content = normalise_bill(&content, &changes.private_paths).with_context(|| format!("reading {path}"))?;
+            add(&mut writer, &path, &content)?;
+        } else {
+            // Unchanged contents are not compressed again.
+            let mode = mode_of(&path);
+            writer.raw_copy_file_touch(archive.by_index_raw(index)?, DateTime::default(), Some(mode))?;
+        }
+        record.push((path, record_hash(&content), content.len()));
+    }
+    for (path, content) in &changes.additions {
+        add(&mut writer, path, content)?;
+        record.push((path.clone(), record_hash(content), content.len()));
+    }
+    let record_path = record_path.ok_or_else(|| Failure::failed("maturin wrote a wheel without RECORD"))?;
+    add(&mut writer, &record_path, render_record(&record, &record_path).as_bytes())?;
+    Ok(writer.finish()?.into_inner())
+}
+
+fn add(writer: &mut ZipWriter<Cursor<Vec<u8>>>, path: &str, content: &[u8]) -> Result<()> {
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .last_modified_time(DateTime::default())
+        .unix_permissions(mode_of(path));
+    writer.start_file(path, options)?;
+    writer.write_all(content)?;
+    Ok(())
+}
+
+/// What the umask of the builder must not decide.
+fn mode_of(path: &str) -> u32 {
+    let is_library = Path::new(path).extension().is_some_and(|extension| extension == "so") || path.contains(".so.");
+    if is_library || path.contains(".data/scripts/") { 0o755 } else { 0o644 }
+}
+
+fn render_record(record: &[(String, String, usize)], record_path: &str) -> String {
+    let mut text = String::new();
+    for (path, hash, size) in record {
+        let _ = writeln!(text, "{},{hash},{size}", quoted(path));
+    }
+    text + &quoted(record_path) + ",,\n"
+}
+
+fn quoted(path: &str) -> String {
+    if path.contains(['"', ',']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
+}
+
+fn record_hash(content: &[u8]) -> String {
+    cuwheel_inspect::digest::Sha256Digest::of(content).to_record()
+}
+
+fn is_bill_of_materials(path: &str) -> bool {
+    path.contains(".dist-info/sboms/") && Path::new(path).extension().is_some_and(|extension| extension == "json")
+}
+
+/// Takes out of a CycloneDX document what says nothing about the materials: a random serial number becomes one made from
+/// the content, the time of the build goes, and absolute paths become names.
+fn normalise_bill(content: &[u8], private_paths: &[(&Path, String)]) -> Result<Vec<u8>> {
+    let mut text = String::from_utf8(content.to_vec())?;
+    for (path, name) in private_paths {
+        text = text.replace(&file_url(path), &format!("file:///{name}"));
+    }
+    let mut document: Value = serde_json::from_str(&text)?;
+    if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("timestamp");
+    }
+    if let Some(object) = document.as_object_mut() {
+        object.remove("serialNumber");
+        let serial = serial_number(Value::Object(object.clone()).to_string().as_bytes());
+        object.insert("serialNumber".to_owned(), Value::from(serial));
+    }
+    Ok(format!("{document:#}\n").into_bytes())
+}
+
+/// The URL of a path, as cargo writes it into package identifiers.
+fn file_url(path: &Path) -> String {
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_graphic() && !b"\"#%<>?\\^`{}".contains(byte) {
+            url.push(char::from(*byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
+/// A URN of a version 8 UUID (RFC 9562) made from a content's SHA-256.
+#[must_use]
+pub fn serial_number(content: &[u8]) -> String {
+    let hex = files::sha256(content);
+    let variant = ["8", "9", "a", "b"][usize::from(hex.as_bytes()[16]) % 4];
+    format!("urn:uuid:{}-{}-8{}-{variant}{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bill_of_materials_says_nothing_of_the_machine() {
+        let bill = |path: &str, serial: &str| {
+            format!(
+                r#"{{"serialNumber":"{serial}","metadata":{{"timestamp":"now","component":{{"bom-ref":"path+{}/crates/x#1"}}}}}}"#,
+                file_url(Path::new(path))
+            )
+        };
+        let normalised = |path: &str, serial: &str| {
+            let private = [(Path::new(path), "project".to_owned())];
+            String::from_utf8(normalise_bill(bill(path, serial).as_bytes(), &private).unwrap()).unwrap()
+        };
+        let one = normalised("/home/ünï/sp ace", "urn:uuid:1");
+        assert_eq!(one, normalised("/srv/two", "urn:uuid:2"));
+        assert!(one.contains("path+file:///project/crates/x#1") && !one.contains("timestamp"), "{one}");
+    }
+
+    #[test]
+    fn a_serial_number_is_a_uuid_of_the_content() {
+        assert_eq!(serial_number(b"abc"), "urn:uuid:ba7816bf-8f01-8fea-8141-40de5dae2223");
+        assert_ne!(serial_number(b"abd"), serial_number(b"abc"));
+    }
+}

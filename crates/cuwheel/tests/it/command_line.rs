@@ -1,0 +1,182 @@
+//! What the commands print: help, plans and mistakes, as transcripts in `tests/cmd`.
+
+use crate::support::{PureProject, cuwheel, run};
+
+#[test]
+fn help_and_mistakes_of_usage() {
+    trycmd::TestCases::new()
+        .default_bin_path(env!("CARGO_BIN_EXE_cuwheel"))
+        .env("NO_COLOR", "1")
+        .case("tests/cmd/*.trycmd");
+}
+
+/// A transcript whose machine-dependent parts are replaced.
+#[track_caller]
+fn check(project: &PureProject, arguments: &[&str], code: i32, expected: &expect_test::Expect) {
+    let interpreter = crate::support::interpreter();
+    let cache = project.tree.beside("cache");
+    let ran = run(cuwheel(&project.tree.root).args(arguments).env("CUWHEEL_CACHE_DIR", &cache)).expect_code(code);
+    let text = format!("{}{}", ran.stdout, ran.stderr)
+        .replace(project.tree.root.to_str().unwrap(), "[PROJECT]")
+        .replace(cache.to_str().unwrap(), "[CACHE]")
+        .replace(interpreter.base_executable.to_str().unwrap(), "[PYTHON]")
+        .replace(&interpreter.to_string(), "[CPYTHON]");
+    let text: Vec<&str> = text.lines().filter(|line| !line.contains("[CACHE]/environments")).collect();
+    expected.assert_eq(&(text.join("\n") + "\n"));
+}
+
+#[test]
+fn pk_32_a_plan_needs_neither_compiler_nor_numpy_nor_network() {
+    let project = PureProject::new();
+    let cargo = "[package]\nname = 'matpkg'\nversion = '0.1.0'\n[features]\ndefault = ['abi3', 'fast']\nabi3 = ['pyo3/abi3-py311']\nfast = []\n";
+    project.write("Cargo.toml", cargo);
+    let mut command = cuwheel(&project.tree.root);
+    command.args(["build-wheel", "--dry-run", "--offline"]).env("PATH", "/nonexistent");
+    run(command.env("CUWHEEL_PYTHON", &crate::support::interpreter().base_executable)).expect_code(0);
+    assert!(!project.tree.root.join("target").exists() && !project.tree.root.join("requirements/build.txt").exists());
+    check(
+        &project,
+        &["build-wheel", "--dry-run", "--sdist"],
+        0,
+        &expect_test::expect![[r#"
+        project       matpkg 0.1.0 in [PROJECT]
+        requirements  maturin
+        lock          [PROJECT]/requirements/build.txt (to be resolved)
+        wheel         dist/matpkg-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl
+          interpreter [CPYTHON] at [PYTHON]
+          compile     maturin build --release --auditwheel skip --compatibility manylinux_2_28 --zig
+          inspect     RECORD, tags, symbol versions up to manylinux_2_28
+          prove       install in a fresh environment, import from a neutral directory
+        sdist         write it, rebuild the wheel from it in an empty directory, compare the files
+        writes        dist/manifest.json
+    "#]],
+    );
+    check(
+        &project,
+        &["test", "--dry-run"],
+        0,
+        &expect_test::expect![[r#"
+        project       matpkg 0.1.0 in [PROJECT]
+        rust          cargo test --workspace
+        wheel         from build-wheel
+        python tests  default on [CPYTHON]
+          requires    pytest, pytest-xdist
+          lock        [PROJECT]/requirements/test.txt (current)
+          tests       tests, copied out of the tree
+          proof       loaded modules and files of the wheel, before the first test and after the last
+    "#]],
+    );
+}
+
+#[test]
+fn pk_30_31_35_all_undeclared_requirements_are_named_at_once_with_the_lines_to_add() {
+    let project = PureProject::new();
+    let pyproject =
+        "[build-system]\nrequires = []\nbuild-backend = 'maturin'\n[project]\nname = 'matpkg'\nversion = '0.1.0'\n";
+    project
+        .write("pyproject.toml", pyproject)
+        .write(
+            "src/shim.c",
+            "#include <Python.h>\n#include <numpy/arrayobject.h>\n#include \"vendored/pybind11/pybind11.h\"\n",
+        )
+        .write("src/kernel.cu", "#include <pybind11/numpy.h>\n#include <cub/cub.cuh>\n")
+        .write("third_party/pybind11/numpy.h", "")
+        .write("tests/data.c", "#include <torch/extension.h>\n")
+        .write("setup.py", "from torch.utils.cpp_extension import CUDAExtension\n");
+    check(
+        &project,
+        &["build-wheel"],
+        2,
+        &expect_test::expect![[r#"
+        error: 5 build requirements are used but not declared
+          maturin: build-system.build-backend is "maturin"
+          numpy: src/shim.c:2 uses numpy/arrayobject.h
+          nvidia-cuda-cccl: src/kernel.cu:2 uses cub/cub.cuh
+          torch: setup.py:1 uses torch
+          ziglang: tool.cuwheel.linker is "zig"
+        fix: in pyproject.toml, write
+             [build-system]
+             requires = ["maturin", "numpy>=2.0", "nvidia-cuda-cccl", "torch"]
+             [tool.cuwheel]
+             build-requires = ["ziglang"]
+    "#]],
+    );
+    // What is fast when it fails: nothing was fetched or compiled for it.
+    assert!(!project.tree.beside("cache").join("environments").exists());
+}
+
+#[test]
+fn an_abi3_wheel_for_a_free_threaded_interpreter_is_refused_with_the_reason() {
+    let project = PureProject::new();
+    project.write(
+        "Cargo.toml",
+        "[package]\nname = 'matpkg'\nversion = '0.1.0'\n[features]\ndefault = ['pyo3/abi3-py311']\n",
+    );
+    let mut interpreter = crate::support::interpreter();
+    interpreter.gil_disabled = true;
+    interpreter.version = (3, 14, 0);
+    let answer = serde_json::to_string(&interpreter).unwrap();
+    project.write("python3.14t", &format!("#!/bin/sh\ncat <<'END'\n{answer}\nEND\n"));
+    let path = project.tree.root.join("python3.14t");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    check(
+        &project,
+        &["build-wheel", "--abi3", "--python", "./python3.14t"],
+        2,
+        &expect_test::expect![[r#"
+        error: an abi3 wheel cannot be built for CPython 3.14.0t
+          free-threaded CPython has no limited API: its objects are laid out differently
+        fix: build a version-specific wheel: --python 3.14t without --abi3
+    "#]],
+    );
+    // Without --abi3 it is a version-specific wheel.
+    let ran =
+        run(cuwheel(&project.tree.root).args(["build-wheel", "--dry-run", "--json", "--python", "./python3.14t"]))
+            .expect_code(0);
+    assert_eq!(ran.json()["plan"]["wheels"][0]["file"], "matpkg-0.1.0-cp314-cp314t-manylinux_2_28_x86_64.whl");
+}
+
+#[test]
+fn pk_84_a_path_that_is_no_utf_8_is_refused_without_a_panic() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let project = PureProject::new();
+    let moved = project.tree.root.with_file_name(std::ffi::OsStr::from_bytes(b"pro\xffject"));
+    std::fs::rename(&project.tree.root, &moved).unwrap();
+    let ran = run(cuwheel(&moved).args(["build-wheel", "--dry-run"])).expect_code(2);
+    assert!(ran.stderr.contains("is not valid UTF-8\nfix: move the project"), "{}", ran.stderr);
+}
+
+#[test]
+fn unknown_names_are_answered_with_the_nearest_one() {
+    let project = PureProject::new();
+    let text = std::fs::read_to_string(project.tree.root.join("pyproject.toml")).unwrap();
+    project.write("pyproject.toml", &format!("{text}[tool.cuwheel]\nmodule = ['x']\n"));
+    check(
+        &project,
+        &["test"],
+        2,
+        &expect_test::expect![[r#"
+        error: tool.cuwheel.module is not a setting
+        fix: did you mean tool.cuwheel.modules?
+    "#]],
+    );
+    project.write("pyproject.toml", &format!("{text}[tool.cuwheel.test.variants]\noldest = []\n"));
+    check(
+        &project,
+        &["test", "--variant", "olderst"],
+        2,
+        &expect_test::expect![[r#"
+        error: there is no test variant olderst
+        fix: did you mean oldest?
+    "#]],
+    );
+    check(
+        &project,
+        &["build-wheel", "--compatibility", "manylinux-2-28"],
+        2,
+        &expect_test::expect![[r#"
+        error: manylinux-2-28 is no platform tag
+        fix: use manylinux_2_28 or another manylinux_MAJOR_MINOR, musllinux_MAJOR_MINOR, or linux for this machine's
+    "#]],
+    );
+}

@@ -1,0 +1,10 @@
+//! Tests of the commands as a user runs them: the binary, projects in temporary directories, real environments.
+
+mod command_line;
+mod environments;
+mod front_ends;
+mod isolation;
+mod repository;
+mod support;
+mod test_command;
+mod wheels;

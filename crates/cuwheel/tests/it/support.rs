@@ -1,0 +1,251 @@
+//! Projects in temporary directories, and the binary to run in them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use cuwheel_inspect::testing::WheelBuilder;
+use tempfile::TempDir;
+
+/// The repository that these tests belong to.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// The binary, in an environment that says nothing of the run that these tests are part of.
+pub(crate) fn cuwheel(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuwheel"));
+    command.current_dir(directory);
+    scrub(&mut command);
+    command.env("PATH", path_with_uv());
+    command
+}
+
+/// PATH with a uv on it, so that a test with a cache of its own need not fetch one.
+fn path_with_uv() -> std::ffi::OsString {
+    static UV: OnceLock<PathBuf> = OnceLock::new();
+    let program = UV.get_or_init(|| uv().program().to_path_buf());
+    cuwheel::environment::path_with(program.parent().unwrap())
+}
+
+/// The uv that the tool uses.
+pub(crate) fn uv() -> cuwheel::uv::Uv {
+    let cache = cuwheel::cache::Cache::locate().unwrap();
+    cuwheel::uv::Uv::find(&interpreter(), &cache, false, &quiet()).unwrap()
+}
+
+pub(crate) fn quiet() -> cuwheel::output::Output {
+    cuwheel::output::Output::new(cuwheel::output::Verbosity::Quiet, false)
+}
+
+/// Removes what the surrounding `cargo xtask test` set.
+pub(crate) fn scrub(command: &mut Command) {
+    let set_by_cargo = |name: &str| {
+        ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|prefix| name.starts_with(prefix))
+    };
+    for (name, _) in std::env::vars() {
+        if set_by_cargo(&name)
+            || ["CUWHEEL_PYTHON_INCLUDE", "CUWHEEL_NUMPY_INCLUDE", "VIRTUAL_ENV", "CONDA_PREFIX"]
+                .contains(&name.as_str())
+        {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// What a command wrote and how it ended, with paths of this run replaced.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> Ran {
+    Ran::of(&command.output().unwrap())
+}
+
+/// The interpreter that these tests use, as the tool finds it.
+pub(crate) fn interpreter() -> cuwheel::interpreter::Interpreter {
+    cuwheel::interpreter::find(None, &quiet()).unwrap()
+}
+
+/// A directory tree that is removed in the end.
+pub(crate) struct Tree {
+    _directory: TempDir,
+    pub(crate) root: PathBuf,
+}
+
+impl Tree {
+    /// An empty one. Its name has a space and a letter outside of ASCII, as users' directories do.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("it ünï ").tempdir().unwrap();
+        // The name of a linked temporary directory would differ from what Python reports.
+        let root = directory.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir(&root).unwrap();
+        Self { _directory: directory, root }
+    }
+
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self
+    }
+
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.with_file_name(name)
+    }
+}
+
+const PYPROJECT: &str = "\
+[build-system]
+requires = ['maturin']
+build-backend = 'maturin'
+
+[project]
+name = 'matpkg'
+version = '0.1.0'
+requires-python = '>=3.11'
+
+[dependency-groups]
+test = ['pytest', 'pytest-xdist']
+";
+
+/// A project with a package that says where it was imported from: `matpkg.SOURCE` is `tree` or `wheel`. Nothing of it is
+/// compiled: its wheel is made here.
+pub(crate) struct PureProject {
+    pub(crate) tree: Tree,
+    pub(crate) wheel: PathBuf,
+}
+
+impl PureProject {
+    pub(crate) fn new() -> Self {
+        let tree = Tree::new();
+        tree.write("pyproject.toml", PYPROJECT)
+            .write("Cargo.toml", "[package]\nname = 'matpkg'\nversion = '0.1.0'\n")
+            .write("src/lib.rs", "")
+            .write("matpkg/__init__.py", "SOURCE = 'tree'\n")
+            .write("matpkg/inner.py", "")
+            .write("requirements/test.txt", test_lock());
+        let name = "matpkg-0.1.0-py3-none-any.whl";
+        let wheel = tree.beside(name);
+        let builder =
+            WheelBuilder::new(name).file("matpkg/__init__.py", "SOURCE = 'wheel'\n").file("matpkg/inner.py", "");
+        std::fs::write(&wheel, builder.build()).unwrap();
+        Self { tree, wheel }
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) -> &Self {
+        self.tree.write(path, content);
+        self
+    }
+
+    /// `cuwheel test` of the wheel; `arguments` go to it.
+    pub(crate) fn test(&self, arguments: &[&str]) -> Command {
+        let mut command = cuwheel(&self.tree.root);
+        command.args(["test", "--no-rust", "--wheel"]).arg(&self.wheel).args(arguments);
+        command
+    }
+}
+
+/// The lock of the tests of [`PureProject`], resolved once.
+pub(crate) fn test_lock() -> &'static str {
+    static LOCK: OnceLock<String> = OnceLock::new();
+    LOCK.get_or_init(|| {
+        let tree = Tree::new();
+        tree.write("pyproject.toml", PYPROJECT).write("Cargo.toml", "[package]\nname = 'matpkg'\nversion = '0.1.0'\n");
+        run(cuwheel(&tree.root).arg("lock")).expect_code(0);
+        std::fs::read_to_string(tree.root.join("requirements/test.txt")).unwrap()
+    })
+}
+
+/// A project with a native module that compiles in seconds: the bare C API of Python, without PyO3's macros.
+pub(crate) fn native_project() -> Tree {
+    let tree = Tree::new();
+    let library = "\
+//! A module with nothing in it.
+use std::ptr;
+use pyo3_ffi::*;
+
+static mut MODULE: PyModuleDef = PyModuleDef {
+    m_base: PyModuleDef_HEAD_INIT,
+    m_name: c\"_native\".as_ptr(),
+    m_doc: ptr::null(),
+    m_size: 0,
+    m_methods: ptr::null_mut(),
+    m_slots: ptr::null_mut(),
+    m_traverse: None,
+    m_clear: None,
+    m_free: None,
+};
+
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn PyInit__native() -> *mut PyObject {
+    used();
+    unsafe { PyModuleDef_Init(&raw mut MODULE) }
+}
+
+pub fn used() {}
+";
+    tree.write(
+        "pyproject.toml",
+        "[build-system]\nrequires = ['maturin==1.16.0']\nbuild-backend = 'maturin'\n\
+         [project]\nname = 'small'\nversion = '0.1.0'\nrequires-python = '>=3.11'\n\
+         [tool.maturin]\nmodule-name = 'small._native'\npython-source = 'python'\nbindings = 'pyo3-ffi'\n\
+         [tool.cuwheel]\nbuild-requires = ['ziglang==0.17.1']\n",
+    )
+    .write(
+        "Cargo.toml",
+        "[package]\nname = 'small'\nversion = '0.1.0'\nedition = '2024'\n[lib]\nname = '_native'\ncrate-type = ['cdylib']\n\
+         [features]\ndefault = ['abi3']\nabi3 = ['pyo3-ffi/abi3-py311']\n[dependencies]\npyo3-ffi = '0.30'\n[workspace]\n",
+    )
+    .write("src/lib.rs", library)
+    .write("python/small/__init__.py", "from . import _native\n")
+    .write(".gitignore", "/target\n/dist\n");
+    make_git_checkout(&tree);
+    tree
+}
+
+/// What git tracks and ignores decides what cargo and maturin package.
+fn make_git_checkout(tree: &Tree) {
+    for arguments in [&["init", "--quiet"][..], &["add", "--all"]] {
+        assert!(Command::new("git").args(arguments).current_dir(&tree.root).status().unwrap().success());
+    }
+}
+
+/// A copy of this repository's sources, without what git ignores.
+pub(crate) fn copy_of_repository() -> Tree {
+    let tree = Tree::new();
+    let list = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    assert!(list.status.success(), "the tests of the repository need its git checkout");
+    for path in String::from_utf8(list.stdout).unwrap().split_terminator('\0') {
+        // A file that is removed and not yet committed is still listed.
+        if let Ok(content) = std::fs::read(repository().join(path)) {
+            tree.write(path, content);
+        }
+    }
+    make_git_checkout(&tree);
+    tree
+}

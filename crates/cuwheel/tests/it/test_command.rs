@@ -1,0 +1,178 @@
+//! `cuwheel test`: what is a run of the wheel, what is not, and how runs end.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{PureProject, run};
+
+const PASSES: &str = "import matpkg\n\ndef test_it():\n    assert matpkg.SOURCE == 'wheel'\n";
+
+/// A run that has to be refused as no test of the wheel; the text that stderr has to hold.
+#[track_caller]
+fn refused(project: &PureProject, arguments: &[&str], message: &str) {
+    let ran = run(&mut project.test(arguments)).expect_code(1);
+    assert!(ran.stderr.contains(message), "{message:?} is not in:\n{}\n{}", ran.stderr, ran.stdout);
+}
+
+#[test]
+fn a_conftest_that_puts_the_tree_first_is_named_with_its_entry() {
+    let project = PureProject::new();
+    let tree = project.tree.root.display().to_string();
+    project
+        .write("tests/conftest.py", &format!("import sys\nsys.path.insert(0, {tree:?})\nimport matpkg\n"))
+        .write("tests/test_it.py", PASSES);
+    refused(
+        &project,
+        &[],
+        &format!("the package matpkg comes from {tree}/matpkg/__init__.py, found through the sys.path entry '{tree}'"),
+    );
+}
+
+#[test]
+fn a_module_that_is_loaded_from_the_tree_during_a_test_is_found_in_the_end() {
+    let project = PureProject::new();
+    let file = project.tree.root.join("matpkg/inner.py").display().to_string();
+    let test = format!(
+        "import importlib.util, sys\n\ndef test_it():\n    spec = importlib.util.spec_from_file_location('matpkg.inner', {file:?})\n    \
+         sys.modules['matpkg.inner'] = module = importlib.util.module_from_spec(spec)\n    spec.loader.exec_module(module)\n"
+    );
+    project.write("tests/test_it.py", &test);
+    refused(&project, &[], &format!("the module matpkg.inner comes from {file}"));
+}
+
+#[test]
+fn pk_66_a_test_that_replaces_the_installed_package_is_found() {
+    let project = PureProject::new();
+    project.write(
+        "tests/test_it.py",
+        "import matpkg\n\ndef test_it():\n    open(matpkg.__file__, 'a').write('# another build')\n",
+    );
+    refused(&project, &[], "matpkg/__init__.py was installed from the wheel and is another file now");
+}
+
+#[test]
+fn pk_66_a_test_that_uninstalls_a_file_is_found() {
+    let project = PureProject::new();
+    project.write(
+        "tests/test_it.py",
+        "import os, matpkg\n\ndef test_it():\n    os.unlink(matpkg.__file__.replace('__init__', 'inner'))\n",
+    );
+    refused(&project, &[], "matpkg/inner.py was installed and is gone");
+}
+
+#[test]
+fn pk_65_the_wheel_is_taken_by_path_though_an_index_has_a_newer_version() {
+    let project = PureProject::new();
+    let index = project.tree.beside("index");
+    std::fs::create_dir(&index).unwrap();
+    let name = "matpkg-9.9.9-py3-none-any.whl";
+    let newer = cuwheel_inspect::testing::WheelBuilder::new(name).file("matpkg/__init__.py", "SOURCE = 'index'\n");
+    std::fs::write(index.join(name), newer.build()).unwrap();
+    project.write("tests/test_it.py", PASSES);
+    let mut command = project.test(&["--json"]);
+    command.env("UV_FIND_LINKS", &index).env("PIP_FIND_LINKS", &index);
+    let ran = run(&mut command).expect_code(0);
+    let expected = cuwheel::files::sha256_of_file(&project.wheel).unwrap();
+    assert_eq!(ran.json()["wheel"]["sha256"], expected.as_str());
+}
+
+#[test]
+fn every_worker_of_xdist_proves_its_modules() {
+    let project = PureProject::new();
+    let tree = project.tree.root.display().to_string();
+    project.write("tests/test_it.py", &PASSES.repeat(3).replace("def test_it", "def test_it_again"));
+    run(&mut project.test(&["--", "-n", "2"])).expect_code(0);
+    let test = format!(
+        "import os, sys\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    sys.path.insert(0, {tree:?})\nimport matpkg\n\ndef test_it():\n    pass\n"
+    );
+    project.write("tests/test_it.py", &test);
+    refused(&project, &["--", "-n", "2"], "the module matpkg comes from");
+}
+
+#[test]
+fn a_suite_without_an_executed_test_fails() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", "import pytest\n\n@pytest.mark.skip\ndef test_it():\n    pass\n");
+    refused(&project, &[], "no test was executed (1 skipped)");
+    project.write("tests/test_it.py", "");
+    refused(&project, &[], "no test was executed (0 skipped)");
+}
+
+#[test]
+fn outcomes_are_counted_and_a_failure_is_exit_code_1() {
+    let project = PureProject::new();
+    project.write(
+        "tests/test_it.py",
+        "import pytest\n\ndef test_passes():\n    pass\n\ndef test_fails():\n    assert False\n\n\
+         @pytest.mark.skip\ndef test_skipped():\n    pass\n\n@pytest.mark.xfail\ndef test_xfail():\n    assert False\n\n\
+         @pytest.fixture\ndef broken():\n    raise ValueError\n\ndef test_error(broken):\n    pass\n",
+    );
+    let junit = project.tree.beside("reports/junit.xml");
+    std::fs::create_dir(junit.parent().unwrap()).unwrap();
+    let ran = run(project.test(&["--json", "--junit"]).arg(&junit)).expect_code(1);
+    let expected =
+        serde_json::json!({ "passed": 1, "failed": 2, "skipped": 1, "xfailed": 1, "xpassed": 0, "errors": 0 });
+    assert_eq!(ran.json()["runs"][0]["counts"], expected);
+    assert!(std::fs::read_to_string(junit).unwrap().contains("tests=\"5\""));
+    let chosen = run(&mut project.test(&["--", "-k", "passes or skipped"])).expect_code(0);
+    assert!(chosen.stdout.ends_with("1 passed, 0 failed, 1 skipped\n"), "{}", chosen.stdout);
+    let by_path = run(&mut project.test(&["--", "tests/test_it.py::test_passes"])).expect_code(0);
+    assert!(by_path.stdout.ends_with("1 passed, 0 failed, 0 skipped\n"), "{}", by_path.stdout);
+}
+
+#[test]
+fn a_test_file_that_cannot_be_imported_fails_the_run() {
+    let project = PureProject::new();
+    project.write("tests/test_bad.py", "import no_such_module\n").write("tests/test_it.py", PASSES);
+    let ran = run(&mut project.test(&["--json"])).expect_code(1);
+    assert_eq!(ran.json()["runs"][0]["counts"]["errors"], 1);
+}
+
+#[test]
+fn pk_69_a_hanging_test_is_named_and_takes_its_descendants_along() {
+    let project = PureProject::new();
+    let alive = project.tree.beside("alive").display().to_string();
+    let test = format!(
+        "import subprocess, sys, time\n\ndef test_hangs():\n    code = 'import time, pathlib\\nwhile True:\\n  pathlib.Path({alive:?}).write_text(str(time.time()))\\n  time.sleep(0.05)'\n    \
+         subprocess.Popen([sys.executable, '-c', code])\n    time.sleep(600)\n"
+    );
+    project.write("tests/test_it.py", &test);
+    let started = Instant::now();
+    refused(&project, &["--timeout", "2"], "tests/test_it.py::test_hangs took longer than a test may");
+    assert!(started.elapsed() < Duration::from_mins(1));
+    let last = std::fs::read_to_string(&alive).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(std::fs::read_to_string(&alive).unwrap(), last, "a descendant of the test is alive");
+}
+
+#[test]
+fn pk_69_the_whole_run_has_a_time_out_too() {
+    let project = PureProject::new();
+    project.write(
+        "tests/test_it.py",
+        "import pytest, time\n\n@pytest.mark.parametrize('n', range(500))\ndef test_it(n):\n    time.sleep(0.3)\n",
+    );
+    refused(&project, &["--total-timeout", "3"], "the tests took longer than a run may");
+}
+
+#[test]
+fn a_crash_of_the_interpreter_is_no_success() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", "import os\n\ndef test_it():\n    os.abort()\n");
+    refused(&project, &[], "pytest did not come to its end: signal: 6 (SIGABRT)");
+}
+
+#[test]
+fn a_plugin_that_is_turned_off_proves_nothing() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", PASSES);
+    refused(&project, &["--", "-p", "no:_cuwheel_proof"], "pytest did not come to its end");
+}
+
+#[test]
+fn a_wheel_that_is_not_there_is_a_mistake_of_usage() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", PASSES);
+    std::fs::remove_file(&project.wheel).unwrap();
+    let ran = run(&mut project.test(&[])).expect_code(2);
+    assert!(ran.stderr.contains("there is no wheel at"), "{}", ran.stderr);
+}

@@ -1,0 +1,272 @@
+//! `build-wheel` on a small native project: what comes out, when nothing is done, and how failures are explained.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use cuwheel_inspect::wheel::Wheel;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Ran, Tree, cuwheel, interpreter, native_project, run, uv};
+
+fn build(tree: &Tree, arguments: &[&str]) -> Ran {
+    run(cuwheel(&tree.root).arg("build-wheel").args(arguments))
+}
+
+#[test]
+fn a_wheel_is_built_once_and_found_current_wherever_it_is_asked_for() {
+    let tree = native_project();
+    tree.write("src/shim.c", "int never_called(void) { return 0; }\n");
+    let first = build(&tree, &["--json"]).expect_code(0);
+    let built = &first.json()["wheels"][0];
+    assert_eq!(built["file"], "small-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl");
+    assert_eq!(built["imported"], serde_json::json!(["small", "small._native"]));
+    assert_eq!(built["was_current"], false);
+    assert!(built["compiled_crates"].as_u64().unwrap() > 0);
+
+    // The manifest says what the wheel is.
+    let path = tree.root.join("dist").join(built["file"].as_str().unwrap());
+    let wheel = Wheel::open(&path).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(tree.root.join("dist/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["wheels"][0]["sha256"], wheel.sha256().to_string());
+    assert!(wheel.verify_record().is_empty());
+
+    // The bills of materials name crates and C sources, and nothing of this machine.
+    let bill = |name: &str| {
+        let content = wheel.read(&format!("small-0.1.0.dist-info/sboms/{name}.cyclonedx.json")).unwrap();
+        String::from_utf8(content).unwrap()
+    };
+    assert!(bill("small").contains("pkg:cargo/pyo3-ffi@"));
+    let source = cuwheel::files::sha256_of_file(&tree.root.join("src/shim.c")).unwrap();
+    assert!(bill("native-sources").contains(&source));
+    let place = tree.root.parent().unwrap().to_str().unwrap();
+    for entry in wheel.entries() {
+        let content = wheel.read_entry(entry).unwrap();
+        let found = content.windows(place.len()).any(|window| window == place.as_bytes());
+        assert!(!found, "{} holds the path of the project", entry.path());
+    }
+
+    // Nothing changed: nothing is done.
+    let second = build(&tree, &["--json", "--offline"]).expect_code(0);
+    assert_eq!(second.json()["wheels"][0]["was_current"], true);
+
+    // PK-76, PK-78: another throw-away environment is active; cargo compiles nothing. PK-85: two active ones only warn.
+    let venv = tree.beside("throw-away");
+    uv().create_environment(&interpreter(), &venv).unwrap();
+    let third = run(cuwheel(&tree.root)
+        .args(["build-wheel", "--json", "--force", "--offline"])
+        .env("VIRTUAL_ENV", &venv)
+        .env("CONDA_PREFIX", "/opt/conda"))
+    .expect_code(0);
+    assert_eq!(third.json()["wheels"][0]["compiled_crates"], 0);
+    assert!(third.json()["warnings"][0].as_str().unwrap().starts_with("VIRTUAL_ENV and CONDA_PREFIX are both set"));
+    assert_eq!(third.json()["wheels"][0]["sha256"], built["sha256"]);
+
+    // A changed file, or a wheel that is no longer the one that was made, is noticed.
+    std::fs::write(&path, "damaged").unwrap();
+    let fourth = build(&tree, &["--json"]).expect_code(0);
+    assert_eq!(fourth.json()["wheels"][0]["was_current"], false);
+    assert_eq!(fourth.json()["wheels"][0]["sha256"], built["sha256"]);
+}
+
+#[test]
+fn the_same_sources_give_the_same_bytes_for_every_user_and_place() {
+    let make = |zone: &str, mask: &str| {
+        let tree = native_project();
+        let home = tree.beside("home");
+        std::fs::create_dir(&home).unwrap();
+        let cuwheel_command = cuwheel(&tree.root);
+        let mut command = std::process::Command::new("/bin/sh");
+        command
+            .args(["-c", &format!("umask {mask}; exec \"$0\" build-wheel --json")])
+            .arg(cuwheel_command.get_program());
+        command.envs(cuwheel_command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        crate::support::scrub(&mut command);
+        let real_home = std::env::var_os("HOME").unwrap();
+        let keep = |variable: &str, name: &str| {
+            std::env::var_os(variable).unwrap_or_else(|| std::path::Path::new(&real_home).join(name).into_os_string())
+        };
+        let ran = run(command
+            .current_dir(&tree.root)
+            .env("CARGO_HOME", keep("CARGO_HOME", ".cargo"))
+            .env("RUSTUP_HOME", keep("RUSTUP_HOME", ".rustup"))
+            .env("UV_CACHE_DIR", keep("UV_CACHE_DIR", ".cache/uv"))
+            .env("CUWHEEL_PYTHON", &interpreter().base_executable)
+            .env("HOME", &home)
+            .env("TZ", zone))
+        .expect_code(0);
+        ran.json()["wheels"][0]["sha256"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(make("Asia/Tokyo", "077"), make("America/Lima", "002"));
+}
+
+#[test]
+fn a_version_specific_wheel_leaves_the_limited_api_out() {
+    let tree = native_project();
+    let base = interpreter();
+    let (major, minor) = base.minor_version();
+    let ran = build(&tree, &["--json", "--python", base.base_executable.to_str().unwrap()]).expect_code(0);
+    let wheel = &ran.json()["wheels"][0];
+    let tag = format!("cp{major}{minor}-cp{major}{minor}-manylinux_2_28_x86_64");
+    assert_eq!(wheel["tags"], serde_json::json!([tag]));
+    let opened = Wheel::open(std::path::Path::new(wheel["path"].as_str().unwrap())).unwrap();
+    let modules = opened.extension_modules();
+    assert!(modules[0].path().starts_with(&format!("small/_native.cpython-{major}{minor}-")), "{}", modules[0].path());
+}
+
+#[test]
+fn a_free_threaded_wheel_is_built_and_proven_where_such_a_python_exists() {
+    let output = crate::support::quiet();
+    let Ok(free_threaded) = cuwheel::interpreter::find(Some(&"3.13t".parse().unwrap()), &output) else {
+        eprintln!("skipped: no free-threaded CPython 3.13 on PATH or under pyenv");
+        return;
+    };
+    let tree = native_project();
+    let path = free_threaded.base_executable.to_str().unwrap();
+    // The module does not say that it needs no lock: importing it turns the lock on again (report PK-93).
+    let ran = build(&tree, &["--python", path]).expect_code(1);
+    assert!(ran.stderr.contains("The global interpreter lock (GIL) has been enabled"), "{}", ran.stderr);
+}
+
+#[test]
+fn pk_10_a_symbol_that_is_too_new_is_named_with_its_version_and_the_crate_that_uses_it() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("src/lib.rs")).unwrap();
+    let uses = "unsafe extern \"C\" { fn getdents64(fd: i32, buffer: *mut u8, size: usize) -> isize; }\n\
+                pub fn used() { std::hint::black_box(unsafe { getdents64(-1, std::ptr::null_mut(), 0) }); }\n";
+    tree.write("src/lib.rs", text.replace("pub fn used() {}", "use other::used;"));
+    tree.write("other/Cargo.toml", "[package]\nname = 'other'\nversion = '0.1.0'\nedition = '2024'\n")
+        .write("other/src/lib.rs", uses);
+    let manifest = std::fs::read_to_string(tree.root.join("Cargo.toml")).unwrap();
+    tree.write("Cargo.toml", manifest.replace("[workspace]", "other = { path = 'other' }\n[workspace]"));
+    let newer = |compatibility: &str, linker: &str| {
+        let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+        let text = text.replace("linker = 'system'\n", "");
+        tree.write("pyproject.toml", if linker == "system" { format!("{text}linker = 'system'\n") } else { text });
+        build(&tree, &["--compatibility", compatibility])
+    };
+    // zig does not find the symbol at all; the machine's own linker finds it, and the inspection does.
+    for (linker, newest) in [("zig", "manylinux_2_30"), ("system", "manylinux_2_34")] {
+        let ran = newer("manylinux_2_17", linker).expect_code(1);
+        assert!(
+            ran.stderr.contains("newer than glibc 2.17, which manylinux_2_17 promises"),
+            "{linker}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("getdents64 of glibc 2.30, pulled in by crate other (libother-"),
+            "{linker}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(&format!("--compatibility {newest}")), "{linker}: {}", ran.stderr);
+    }
+    newer("manylinux_2_30", "zig").expect_code(0);
+}
+
+#[test]
+fn pk_50_a_source_that_the_sdist_lacks_is_found_by_building_from_it() {
+    let tree = native_project();
+    let manifest = std::fs::read_to_string(tree.root.join("Cargo.toml")).unwrap();
+    tree.write("Cargo.toml", manifest.replace("[lib]", "exclude = ['data.txt']\n[lib]"));
+    let text = std::fs::read_to_string(tree.root.join("src/lib.rs")).unwrap();
+    tree.write(
+        "src/lib.rs",
+        text.replace("pub fn used() {}", "pub fn used() { std::hint::black_box(include_str!(\"../data.txt\")); }"),
+    );
+    tree.write("data.txt", "kernels");
+    let ran = build(&tree, &["--sdist"]).expect_code(1);
+    assert!(ran.stderr.contains("couldn't read") && ran.stderr.contains("data.txt"), "{}", ran.stderr);
+    assert!(!tree.root.join("dist/small-0.1.0.tar.gz").exists());
+}
+
+#[test]
+fn pk_53_a_generated_file_that_git_ignores_is_missed_when_it_is_declared() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    tree.write("pyproject.toml", format!("{text}artifacts = ['small/*.ptx']\n"))
+        .write(".gitignore", "/target\n/dist\n*.ptx\n")
+        .write("python/small/kernel.ptx", "// generated");
+    let ran = build(&tree, &["--sdist"]).expect_code(1);
+    assert!(ran.stderr.contains("lacks declared artifacts\n  no file matches small/*.ptx"), "{}", ran.stderr);
+    let include = "include = [{ path = 'python/small/*.ptx', format = ['sdist', 'wheel'] }]\n";
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    tree.write("pyproject.toml", text.replace("[tool.cuwheel]", &format!("{include}[tool.cuwheel]")));
+    build(&tree, &["--sdist"]).expect_code(0);
+}
+
+#[test]
+fn pk_53_a_file_that_only_the_sdist_holds_is_found_by_building_from_it() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    let include = "include = [{ path = 'python/small/*.ptx', format = 'sdist' }]\n";
+    tree.write("pyproject.toml", text.replace("[tool.cuwheel]", &format!("{include}[tool.cuwheel]")))
+        .write(".gitignore", "/target\n/dist\n*.ptx\n")
+        .write("python/small/kernel.ptx", "// generated");
+    let ran = build(&tree, &["--sdist"]).expect_code(1);
+    assert!(ran.stderr.contains("extra: small/kernel.ptx"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_sdist_that_swallowed_earlier_wheels_is_refused() {
+    let tree = native_project();
+    tree.write(".gitignore", "/target\n");
+    let ran = build(&tree, &["--sdist"]).expect_code(1);
+    assert!(
+        ran.stderr.contains("error: the sdist holds results of earlier builds\n  dist/small-0.1.0-"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn pk_54_a_module_that_is_declared_and_absent_fails_the_proof() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    tree.write("pyproject.toml", format!("{text}modules = ['small.absent']\n"));
+    let ran = build(&tree, &[]).expect_code(1);
+    assert!(ran.stderr.contains("does not import: small.absent"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ModuleNotFoundError: No module named 'small.absent'"), "{}", ran.stderr);
+    assert!(!tree.root.join("dist").exists(), "what is not proven is not delivered");
+}
+
+#[test]
+fn a_compiler_s_first_error_is_shown_and_the_rest_is_kept() {
+    let tree = native_project();
+    tree.write("src/lib.rs", "fn broken( {}\n");
+    let ran = build(&tree, &[]).expect_code(1);
+    assert!(
+        ran.stderr.contains("error: the compilation failed\n  error: this file contains an unclosed delimiter"),
+        "{}",
+        ran.stderr
+    );
+    let log = tree.root.join("target/cuwheel/build-wheel.log");
+    assert!(ran.stderr.contains(&format!("fix: the whole output is in {}", log.display())), "{}", ran.stderr);
+    assert!(log.is_file());
+    assert_eq!(ran.stdout, "", "PK-87: stdout is for results");
+}
+
+#[test]
+fn ctrl_c_stops_the_compiler_and_leaves_nothing_half_written() {
+    let tree = native_project();
+    run(cuwheel(&tree.root).arg("lock")).expect_code(0);
+    tree.write("build.rs", "fn main() { std::fs::write(\"started\", \"\").unwrap(); std::thread::sleep(std::time::Duration::from_secs(300)); }\n");
+    let child = cuwheel(&tree.root).arg("build-wheel").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = Instant::now();
+    while !tree.root.join("started").exists() {
+        assert!(since.elapsed() < Duration::from_mins(5), "the build script was not reached");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let ran = Ran::of(&child.wait_with_output().unwrap()).expect_code(130);
+    assert!(ran.stderr.ends_with("error: interrupted; nothing was left half-written\n"), "{}", ran.stderr);
+    assert!(!tree.root.join("dist").exists());
+    let left: Vec<_> = std::fs::read_dir(tree.root.join("target/cuwheel"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name != "lock")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let running = std::process::Command::new("pgrep").arg("-f").arg(tree.root.join("target")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the compiler is still running");
+}
