@@ -1,0 +1,92 @@
+//! `lint`: everything that is checked without running tests.
+
+use std::path::Path;
+
+use cuwheel::cache::Cache;
+use cuwheel::cli::Outcome;
+use cuwheel::commands::test::cargo_process;
+use cuwheel::environment::BuildEnvironment;
+use cuwheel::error::{Failure, Result};
+use cuwheel::files;
+use cuwheel::interpreter;
+use cuwheel::output::Output;
+use cuwheel::process::{self, Process};
+use cuwheel::project::Project;
+use cuwheel::requirements::{Lock, LockPolicy};
+use cuwheel::uv::Uv;
+use serde_json::json;
+
+use crate::tidy;
+
+/// The arguments of `lint`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    /// Format the sources and write the generated files instead of only checking them
+    #[arg(long)]
+    fix: bool,
+}
+
+/// Runs the command.
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    process::install_interrupt_handler()?;
+    let project = Project::find(Path::new("."))?;
+    generated_files(&project.root, arguments.fix)?;
+    tidy::check(&project.root)?;
+    for lock in Lock::all(&project)? {
+        lock.ensure(LockPolicy::Refuse, &|| unreachable!("refused before uv is needed"), output)?;
+    }
+    let cargo = cargo(&project, output)?;
+    let format: &[&str] = if arguments.fix { &["fmt", "--all"] } else { &["fmt", "--all", "--check"] };
+    run(&cargo.clone().args(format), "the sources are not formatted", "run `cargo xtask lint --fix`", output)?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    run(&cargo.clone().args(clippy), "clippy has complaints", "mend them, or expect them with a reason", output)?;
+    let documentation = cargo.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
+    run(&documentation, "the documentation has faults", "mend them", output)?;
+    Ok(Outcome::done("lint found nothing\n".to_owned(), json!({})))
+}
+
+/// Cargo with the environment that the build scripts of the workspace read.
+fn cargo(project: &Project, output: &Output) -> Result<Process> {
+    let (cache, lock) = (Cache::locate()?, Lock::of_build(project));
+    let interpreter = interpreter::find(None, output)?;
+    let environment = BuildEnvironment::locate(&cache, &interpreter, &lock)?;
+    let uv = || Uv::find(&interpreter, &cache, false, output);
+    environment.provision(&cache, &interpreter, &lock, &uv, output)?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    Ok(cargo_process(&cargo, &interpreter, &environment)?.directory(&project.root))
+}
+
+fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Result<()> {
+    output.step("run", &process.describe());
+    let finished = process.stream(&mut |line| output.live(line))?;
+    if finished.status.success() {
+        return Ok(());
+    }
+    Err(Failure::failed(message).remedy(remedy).into())
+}
+
+/// Pages that are made from the code are committed, and checked here.
+fn generated_files(root: &Path, fix: bool) -> Result<()> {
+    let path = root.join("docs/settings.md");
+    let content = settings_page();
+    if fix {
+        files::write_if_changed(&path, content.as_bytes())?;
+    } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&content) {
+        return Err(Failure::failed(format!("{} is not what the code says", path.display()))
+            .remedy("run `cargo xtask lint --fix` and commit the file")
+            .into());
+    }
+    Ok(())
+}
+
+fn settings_page() -> String {
+    format!(
+        "# Settings\n\n\
+         This page is made from the code by `cargo xtask lint --fix`.\n\n\
+         ## `[tool.cuwheel]` in pyproject.toml\n\n\
+         An unknown key is an error that suggests the nearest name.\n\n{}\n\
+         ## Environment variables\n\n{}",
+        cuwheel::settings::markdown(),
+        cuwheel::env_vars::markdown()
+    )
+}

@@ -1,0 +1,37 @@
+//! The commands of this repository: the toolkit's own, and those that keep the repository in order.
+
+mod bench;
+mod lint;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use cuwheel::output::{Output, Verbosity};
+
+/// The toolkit's commands for this repository, and its own.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Toolkit(cuwheel::cli::Command),
+    /// Check formatting, lints, documentation, locks, generated files and the rules of the style
+    Lint(lint::Arguments),
+    /// Measure this repository beside its peers
+    Bench(bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let output = Output::new(Verbosity::Verbose, false);
+    match Cli::parse().command {
+        Command::Toolkit(command) => cuwheel::cli::run(&command),
+        Command::Lint(arguments) => cuwheel::cli::finish("lint", &output, lint::execute(&arguments, &output)),
+        Command::Bench(arguments) => cuwheel::cli::finish("bench", &output, bench::execute(&arguments, &output)),
+    }
+}
