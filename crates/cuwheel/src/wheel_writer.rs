@@ -33,7 +33,7 @@ pub fn rewrite(wheel: &[u8], changes: &Changes<'_>) -> Result<Vec<u8>> {
     let mut record_path = None;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index)?;
-        let path = entry.name()?.into_owned();
+        let path = entry.name().to_owned();
         if entry.is_dir() || record.iter().any(|(known, ..)| *known == path) {
             return Err(Failure::failed(format!("maturin wrote an entry that wheels may not have: {path}")).into());
         }

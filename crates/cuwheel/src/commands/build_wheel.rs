@@ -63,6 +63,7 @@ pub struct Arguments {
 
 /// What will be built, and how.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the flags of the command line")]
 pub struct Plan {
     project: Project,
     wheels: Vec<PlannedWheel>,

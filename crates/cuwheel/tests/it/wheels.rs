@@ -3,11 +3,14 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use cuwheel::interpreter::{Interpreter, find};
+use cuwheel::proof::prove_import;
+use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Wheel;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ran, Tree, cuwheel, interpreter, native_project, run, uv};
+use crate::support::{Ran, Tree, cuwheel, interpreter, native_project, quiet, run, uv};
 
 fn build(tree: &Tree, arguments: &[&str]) -> Ran {
     run(cuwheel(&tree.root).arg("build-wheel").args(arguments))
@@ -115,18 +118,41 @@ fn a_version_specific_wheel_leaves_the_limited_api_out() {
     assert!(modules[0].path().starts_with(&format!("small/_native.cpython-{major}{minor}-")), "{}", modules[0].path());
 }
 
+/// A free-threaded interpreter of this machine, if there is one.
+fn free_threaded() -> Option<Interpreter> {
+    ["3.13t", "3.14t", "3.15t"].iter().find_map(|version| find(Some(&version.parse().unwrap()), &quiet()).ok())
+}
+
 #[test]
-fn a_free_threaded_wheel_is_built_and_proven_where_such_a_python_exists() {
-    let output = crate::support::quiet();
-    let Ok(free_threaded) = cuwheel::interpreter::find(Some(&"3.13t".parse().unwrap()), &output) else {
-        eprintln!("skipped: no free-threaded CPython 3.13 on PATH or under pyenv");
+fn pk_93_a_module_that_turns_the_lock_on_again_fails_the_proof() {
+    let Some(interpreter) = free_threaded() else {
+        eprintln!("skipped: no free-threaded CPython on PATH or under pyenv");
         return;
     };
-    let tree = native_project();
-    let path = free_threaded.base_executable.to_str().unwrap();
-    // The module does not say that it needs no lock: importing it turns the lock on again (report PK-93).
-    let ran = build(&tree, &["--python", path]).expect_code(1);
-    assert!(ran.stderr.contains("The global interpreter lock (GIL) has been enabled"), "{}", ran.stderr);
+    let tree = Tree::new();
+    let (major, minor) = interpreter.minor_version();
+    let prove = |slots: &str| {
+        let source = format!(
+            "#include <Python.h>\nstatic PyModuleDef_Slot slots[] = {{ {slots} {{0, NULL}} }};\n\
+             static PyModuleDef module = {{ PyModuleDef_HEAD_INIT, \"locked\", NULL, 0, NULL, slots }};\n\
+             PyMODINIT_FUNC PyInit_locked(void) {{ return PyModuleDef_Init(&module); }}\n"
+        );
+        tree.write("locked.c", source);
+        let library = tree.root.join("locked.so");
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(tree.root.join("locked.c"));
+        run(compiler.arg("-I").arg(&interpreter.include)).expect_code(0);
+        let name = format!("locked-1.0-{}-linux_x86_64.whl", interpreter.specific_tag());
+        let file = format!("locked.cpython-{major}{minor}t-x86_64-linux-gnu.so");
+        let bytes = WheelBuilder::new(&name).file(&file, std::fs::read(library).unwrap()).build();
+        let path = tree.beside(&name);
+        std::fs::write(&path, &bytes).unwrap();
+        let wheel = Wheel::from_bytes(&name, bytes).unwrap();
+        prove_import(&path, &wheel, &["locked".to_owned()], &interpreter, None, &uv(), &quiet())
+    };
+    let error = cuwheel::error::render(&prove("").unwrap_err());
+    assert!(error.contains("does not import: locked") && error.contains("has been enabled to load module"), "{error}");
+    prove("{Py_mod_gil, Py_MOD_GIL_NOT_USED},").unwrap();
 }
 
 #[test]
