@@ -6,16 +6,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use cuwheel::cache::Cache;
 use cuwheel::cli::Outcome;
-use cuwheel::environment::{BuildEnvironment, path_with};
+use cuwheel::environment::{Access, BuildEnvironment, path_with};
 use cuwheel::error::{Failure, Result};
 use cuwheel::interpreter;
 use cuwheel::output::Output;
 use cuwheel::process::{self, Process};
 use cuwheel::project::Project;
-use cuwheel::requirements::Lock;
-use cuwheel::uv::Uv;
 use serde_json::json;
 
 /// The arguments of `bench`.
@@ -62,12 +59,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
 
 fn bench_build(output: &Output) -> Result<Outcome> {
     let project = Project::find(Path::new("."))?;
-    let scratch = tempfile_in_target(&project)?;
-    let (cache, lock) = (Cache::locate()?, Lock::of_build(&project));
+    let scratch = empty_directory(&project)?;
     let interpreter = interpreter::find(None, output)?;
-    let environment = BuildEnvironment::locate(&cache, &interpreter, &lock)?;
-    let uv = || Uv::find(&interpreter, &cache, false, output);
-    environment.provision(&cache, &interpreter, &lock, &uv, output)?;
+    let environment = BuildEnvironment::ready(&project, &interpreter, Access { offline: false, locked: true }, output)?;
 
     let mut rows = Vec::new();
     for contender in contenders(&project.root, &scratch, &environment, &interpreter.base_executable)? {
@@ -82,8 +76,8 @@ fn bench_build(output: &Output) -> Result<Outcome> {
 }
 
 /// Beside the checkout, so that both are on one file system, and outside of any git checkout's index.
-fn tempfile_in_target(project: &Project) -> Result<PathBuf> {
-    let directory = project.target_directory().join("bench");
+fn empty_directory(project: &Project) -> Result<PathBuf> {
+    let directory = project.target_directory.join("bench");
     if directory.exists() {
         std::fs::remove_dir_all(&directory)?;
     }
@@ -103,7 +97,7 @@ fn contenders(root: &Path, scratch: &Path, environment: &BuildEnvironment, pytho
     let ours = checkout("cuwheel")?;
     let maturin_checkout = checkout("maturin")?;
     let bin = environment.directory().join("bin");
-    let maturin = Process::new(bin.join("maturin"))
+    let maturin = Process::new(environment.maturin())
         .args([
             "build",
             "--release",

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use cuwheel::cache::Cache;
+use cuwheel::cargo;
 use cuwheel::cli::Outcome;
-use cuwheel::commands::test::cargo_process;
-use cuwheel::environment::BuildEnvironment;
+use cuwheel::environment::{Access, BuildEnvironment};
 use cuwheel::error::{Failure, Result};
 use cuwheel::files;
 use cuwheel::interpreter;
 use cuwheel::output::Output;
 use cuwheel::process::{self, Process};
 use cuwheel::project::Project;
-use cuwheel::requirements::{Lock, LockPolicy};
-use cuwheel::uv::Uv;
+use cuwheel::requirements::Lock;
 use serde_json::json;
 
 use crate::tidy;
@@ -32,9 +30,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let project = Project::find(Path::new("."))?;
     generated_files(&project.root, arguments.fix)?;
     tidy::check(&project.root)?;
-    for lock in Lock::all(&project)? {
-        lock.ensure(LockPolicy::Refuse, &|| unreachable!("refused before uv is needed"), output)?;
-    }
+    Lock::all(&project)?.iter().try_for_each(Lock::refuse_unless_current)?;
     let cargo = cargo(&project, output)?;
     let format: &[&str] = if arguments.fix { &["fmt", "--all"] } else { &["fmt", "--all", "--check"] };
     run(&cargo.clone().args(format), "the sources are not formatted", "run `cargo xtask lint --fix`", output)?;
@@ -47,13 +43,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
 
 /// Cargo with the environment that the build scripts of the workspace read.
 fn cargo(project: &Project, output: &Output) -> Result<Process> {
-    let (cache, lock) = (Cache::locate()?, Lock::of_build(project));
     let interpreter = interpreter::find(None, output)?;
-    let environment = BuildEnvironment::locate(&cache, &interpreter, &lock)?;
-    let uv = || Uv::find(&interpreter, &cache, false, output);
-    environment.provision(&cache, &interpreter, &lock, &uv, output)?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    Ok(cargo_process(&cargo, &interpreter, &environment)?.directory(&project.root))
+    let access = Access { offline: false, locked: true };
+    let environment = BuildEnvironment::ready(project, &interpreter, access, output)?;
+    Ok(cargo::with_headers(cargo::process(), &interpreter, &environment)?.directory(&project.root))
 }
 
 fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Result<()> {

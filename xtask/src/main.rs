@@ -29,7 +29,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let output = Output::new(Verbosity::Verbose, false);
-    match Cli::parse().command {
+    let cli = match cuwheel::cli::parse::<Cli>() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    match cli.command {
         Command::Toolkit(command) => cuwheel::cli::run(&command),
         Command::Lint(arguments) => cuwheel::cli::finish("lint", &output, lint::execute(&arguments, &output)),
         Command::Bench(arguments) => cuwheel::cli::finish("bench", &output, bench::execute(&arguments, &output)),

@@ -21,12 +21,21 @@ pub struct Cache {
 
 const SCRATCH: &str = "scratch";
 
-/// A directory in the cache that is removed when it is dropped. It is locked while it is used, so that what a killed
+/// A directory in the cache that is removed when it is dropped. A lock beside it is held meanwhile, so that what a killed
 /// process left can be told from what a live one works on.
 #[derive(Debug)]
 pub struct Scratch {
     directory: TempDir,
-    _lock: FileLock,
+    lock: PathBuf,
+    _held: FileLock,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The directory goes before the lock: what is left in between is found by the next process.
+        let _ = std::fs::remove_dir_all(self.directory.path());
+        let _ = std::fs::remove_file(&self.lock);
+    }
 }
 
 impl Scratch {
@@ -60,6 +69,11 @@ impl Cache {
         Self { root: root.to_path_buf() }
     }
 
+    /// Where something of the cache is, whether it exists or not.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     /// A directory of the cache, created when it is absent.
     pub fn directory(&self, name: &str) -> Result<PathBuf> {
         let directory = self.root.join(name);
@@ -74,22 +88,30 @@ impl Cache {
             .prefix(&format!("{purpose}-"))
             .tempdir_in(&parent)
             .with_context(|| format!("creating a directory in {}", parent.display()))?;
-        let lock = FileLock::try_acquire(&directory.path().join(".lock"))?.context("a new lock is free")?;
-        Ok(Scratch { directory, _lock: lock })
+        let lock = lock_of(directory.path());
+        let held = FileLock::try_acquire(&lock)?.context("a new lock is free")?;
+        Ok(Scratch { directory, lock, _held: held })
     }
 
-    /// Removes what killed processes left behind.
-    pub fn remove_abandoned(&self) -> Result<()> {
-        for entry in fs::read_dir(self.directory(SCRATCH)?)? {
-            let directory = entry?.path();
-            // Without a lock file it is being created this moment.
-            let lock = directory.join(".lock");
-            if lock.is_file() && FileLock::try_acquire(&lock)?.is_some() {
-                fs::remove_dir_all(&directory)?;
+    /// Removes what killed processes left behind. It is housekeeping: what cannot be removed stays.
+    pub fn remove_abandoned(&self) {
+        let Ok(entries) = self.directory(SCRATCH).and_then(|directory| Ok(fs::read_dir(directory)?)) else { return };
+        for lock in entries.flatten().map(|entry| entry.path()) {
+            let Some(directory) = lock.to_str().and_then(|path| path.strip_suffix(LOCK_SUFFIX)) else { continue };
+            if let Ok(Some(_held)) = FileLock::try_acquire(&lock) {
+                let _ = std::fs::remove_dir_all(directory);
+                let _ = std::fs::remove_file(&lock);
             }
         }
-        Ok(())
     }
+}
+
+const LOCK_SUFFIX: &str = ".lock";
+
+fn lock_of(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(LOCK_SUFFIX);
+    PathBuf::from(name)
 }
 
 #[cfg(test)]
@@ -103,8 +125,11 @@ mod tests {
         let used = cache.scratch("used").unwrap();
         let abandoned = cache.directory(SCRATCH).unwrap().join("env-killed");
         fs::create_dir_all(&abandoned).unwrap();
-        fs::write(abandoned.join(".lock"), "").unwrap();
-        cache.remove_abandoned().unwrap();
-        assert!(used.path().is_dir() && !abandoned.exists());
+        fs::write(lock_of(&abandoned), "").unwrap();
+        cache.remove_abandoned();
+        assert!(used.path().is_dir() && !abandoned.exists() && !lock_of(&abandoned).exists());
+        let path = used.path().to_path_buf();
+        drop(used);
+        assert!(!path.exists() && fs::read_dir(path.parent().unwrap()).unwrap().next().is_none());
     }
 }

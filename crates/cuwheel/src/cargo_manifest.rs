@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item};
+use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::error::{Failure, Result};
 
@@ -51,20 +51,7 @@ impl CargoManifest {
     /// Reads a manifest and looks for its workspace in the directories above.
     pub fn open(path: &Path) -> Result<Self> {
         let document = read(path)?;
-        let workspace = if document.contains_key("workspace") {
-            Some((path.to_path_buf(), document.clone()))
-        } else {
-            let above = path.ancestors().skip(2).map(|directory| directory.join("Cargo.toml"));
-            let mut found = None;
-            for candidate in above.filter(|candidate| candidate.is_file()) {
-                let outer = read(&candidate)?;
-                if outer.contains_key("workspace") {
-                    found = Some((candidate, outer));
-                    break;
-                }
-            }
-            found
-        };
+        let workspace = find_workspace(path, &document)?;
         Ok(Self { path: path.to_path_buf(), document, workspace })
     }
 
@@ -123,16 +110,23 @@ impl CargoManifest {
         self.feature(name).iter().filter_map(|inner| self.abi3_floor_of_feature(inner, seen)).min()
     }
 
+    /// Features of PyO3 that the dependency itself asks for.
     fn pyo3_dependency_features(&self) -> Vec<String> {
-        let own = self.document.get("dependencies").and_then(|table| table.get("pyo3"));
-        let mut features = own.and_then(|item| item.get("features")).map(strings).unwrap_or_default();
-        let inherits = own.and_then(|item| item.get("workspace")).and_then(Item::as_bool).unwrap_or(false);
-        if let (true, Some((_, workspace))) = (inherits, &self.workspace) {
-            let shared = workspace.get("workspace").and_then(|table| table.get("dependencies"));
-            let shared = shared.and_then(|table| table.get("pyo3")).and_then(|item| item.get("features"));
-            features.extend(shared.map(strings).unwrap_or_default());
+        let mut features = Vec::new();
+        for name in ["pyo3", "pyo3-ffi"] {
+            let Some(own) = self.document.get("dependencies").and_then(|table| table.get(name)) else { continue };
+            features.extend(own.get("features").map(strings).unwrap_or_default());
+            if own.get("workspace").and_then(Item::as_bool) == Some(true) {
+                let shared = self.shared_dependency(name).and_then(|item| item.get("features"));
+                features.extend(shared.map(strings).unwrap_or_default());
+            }
         }
         features
+    }
+
+    fn shared_dependency(&self, name: &str) -> Option<&Item> {
+        let (_, workspace) = self.workspace.as_ref()?;
+        workspace.get("workspace")?.get("dependencies")?.get(name)
     }
 
     /// The directories of the crate and of every crate that it takes by path, followed recursively. These hold what
@@ -153,28 +147,54 @@ impl CargoManifest {
 
     fn path_dependencies(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        for (table, name) in self.dependency_names() {
-            let item = &self.document[table][name.as_str()];
+        for (name, item) in self.dependency_tables().into_iter().flat_map(TableLike::iter) {
             if let Some(path) = item.get("path").and_then(Item::as_str) {
                 found.push(normalise(&self.path.with_file_name(path)));
-            } else if let (Some(true), Some((manifest, workspace))) =
+            } else if let (Some(true), Some((manifest, _))) =
                 (item.get("workspace").and_then(Item::as_bool), &self.workspace)
             {
-                let shared = workspace.get("workspace").and_then(|table| table.get("dependencies"));
-                let path = shared.and_then(|table| table.get(&name)?.get("path")?.as_str());
+                let path = self.shared_dependency(name).and_then(|item| item.get("path")?.as_str());
                 found.extend(path.map(|path| normalise(&manifest.with_file_name(path))));
             }
         }
         found
     }
 
-    fn dependency_names(&self) -> Vec<(&'static str, String)> {
-        ["dependencies", "build-dependencies"]
-            .into_iter()
-            .filter_map(|table| Some((table, self.document.get(table)?.as_table_like()?)))
-            .flat_map(|(table, items)| items.iter().map(move |(name, _)| (table, name.to_owned())).collect::<Vec<_>>())
+    /// The tables of dependencies that are compiled into the crate or its build script, on any target.
+    fn dependency_tables(&self) -> Vec<&dyn TableLike> {
+        let targets = self.document.get("target").and_then(Item::as_table_like);
+        let of_targets = targets.into_iter().flat_map(|targets| targets.iter().map(|(_, item)| item));
+        std::iter::once(self.document.as_item())
+            .chain(of_targets)
+            .flat_map(|item| ["dependencies", "build-dependencies"].map(|name| item.get(name)))
+            .filter_map(|table| table?.as_table_like())
             .collect()
     }
+}
+
+/// The workspace of a manifest: its own, the one that it names, or the nearest one above that does not exclude it.
+fn find_workspace(path: &Path, document: &DocumentMut) -> Result<Option<(PathBuf, DocumentMut)>> {
+    if document.contains_key("workspace") {
+        return Ok(Some((path.to_path_buf(), document.clone())));
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    if let Some(named) = document.get("package").and_then(|package| package.get("workspace")?.as_str()) {
+        let named = normalise(&directory.join(named).join("Cargo.toml"));
+        return Ok(Some((named.clone(), read(&named)?)));
+    }
+    for above in directory.ancestors().skip(1) {
+        let candidate = above.join("Cargo.toml");
+        if !candidate.is_file() {
+            continue;
+        }
+        let outer = read(&candidate)?;
+        let Some(workspace) = outer.get("workspace") else { continue };
+        let excluded = workspace.get("exclude").map(strings).unwrap_or_default();
+        if !excluded.iter().any(|excluded| directory.starts_with(normalise(&above.join(excluded)))) {
+            return Ok(Some((candidate, outer)));
+        }
+    }
+    Ok(None)
 }
 
 fn read(path: &Path) -> Result<DocumentMut> {
@@ -245,6 +265,11 @@ mod tests {
             ),
             ("[features]\nabi3 = ['pyo3/abi3-py311']", &[], Abi3::No),
             ("[features]\nabi3 = ['pyo3/abi3-py311']", &["abi3"], by_feature(&[])),
+            (
+                "[dependencies]\npyo3-ffi = { version = '1', features = ['abi3-py39'] }",
+                &[],
+                Abi3::Always { floor: (3, 9) },
+            ),
             ("[features]\nother = ['numpy/abi3-py311']", &["other"], Abi3::No),
         ];
         for (manifest, extra, expected) in cases {
@@ -273,6 +298,16 @@ mod tests {
         assert_eq!((manifest.package_name(), manifest.version()), (Some("n"), Some("1.2.3")));
         assert_eq!(manifest.abi3(&[]), Abi3::Always { floor: (3, 12) });
         assert_eq!(manifest.workspace_root(), root);
+    }
+
+    #[test]
+    fn an_excluded_crate_is_its_own_workspace() {
+        let directory = tempfile::tempdir().unwrap();
+        let member = directory.path().join("apart/native/Cargo.toml");
+        std::fs::create_dir_all(member.parent().unwrap()).unwrap();
+        std::fs::write(directory.path().join("Cargo.toml"), "[workspace]\nexclude = ['apart']\n").unwrap();
+        std::fs::write(&member, "[package]\nname = 'n'\n").unwrap();
+        assert_eq!(CargoManifest::open(&member).unwrap().workspace_root(), member.parent().unwrap());
     }
 
     #[test]

@@ -122,11 +122,9 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
 /// Writes a command's outcome, and turns it into an exit code. Also for commands that a project adds to its xtask.
 #[must_use]
 pub fn finish(name: &str, output: &Output, outcome: Result<Outcome>) -> ExitCode {
-    let (code, mut document) = match outcome {
-        Ok(outcome) => {
-            output.result(&outcome.text);
-            (u8::from(!outcome.succeeded), outcome.json)
-        }
+    let shown = outcome.and_then(|outcome| output.result(&outcome.text).map(|()| outcome));
+    let (code, mut document) = match shown {
+        Ok(outcome) => (u8::from(!outcome.succeeded), outcome.json),
         Err(failure) => {
             output.error(&error::render(&failure));
             (error::kind_of(&failure).exit_code(), json!({ "error": error::to_json(&failure) }))
@@ -135,6 +133,27 @@ pub fn finish(name: &str, output: &Output, outcome: Result<Outcome>) -> ExitCode
     document["schema"] = json!(JSON_SCHEMA);
     document["command"] = json!(name);
     document["ok"] = json!(code == 0);
-    output.result_json(document);
-    ExitCode::from(code)
+    match output.result_json(document) {
+        Ok(()) => ExitCode::from(code),
+        Err(failure) => {
+            output.error(&error::render(&failure));
+            ExitCode::from(error::kind_of(&failure).exit_code())
+        }
+    }
+}
+
+/// Parses the command line of a program, with its mistakes answered as JSON where JSON was asked for.
+pub fn parse<T: Parser>() -> Result<T, ExitCode> {
+    T::try_parse().map_err(|mistake| {
+        let wants_json =
+            std::env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json");
+        if mistake.use_stderr() && wants_json {
+            let text = mistake.to_string();
+            let message = text.strip_prefix("error: ").unwrap_or(&text).trim().to_owned();
+            let failure = error::Failure::usage(message);
+            return finish("", &Output::new(Verbosity::Normal, true), Err(failure.into()));
+        }
+        let _ = mistake.print();
+        ExitCode::from(u8::try_from(mistake.exit_code()).unwrap_or(2))
+    })
 }

@@ -61,6 +61,8 @@ variables! {
     CARGO_HOME;
     /// Where cargo puts what it compiles; default `target` in the workspace.
     CARGO_TARGET_DIR;
+    /// The same, with less weight.
+    CARGO_BUILD_TARGET_DIR;
     /// Flags for rustc, separated by the unit separator; kept, and added to.
     CARGO_ENCODED_RUSTFLAGS;
     /// Flags for rustc, separated by spaces; kept, and added to.
@@ -82,6 +84,13 @@ const BUILD_PREFIXES: &[&str] = &[
     "CUDA_",
     "NVCC_",
     "SOURCE_DATE_EPOCH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "PKG_CONFIG",
+    "CMAKE_",
+    "ZIG_",
     "TARGET_",
     "HOST_",
 ];

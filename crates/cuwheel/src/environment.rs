@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Scratch};
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::interpreter::Interpreter;
 use crate::lock_file::FileLock;
 use crate::output::Output;
 use crate::process::Process;
-use crate::requirements::Lock;
+use crate::project::Project;
+use crate::requirements::{Lock, LockPolicy};
 use crate::uv::Uv;
 
 /// Counted up when environments are made in another way, so that old ones are no longer used.
@@ -35,7 +35,7 @@ impl BuildEnvironment {
     pub fn locate(cache: &Cache, interpreter: &Interpreter, lock: &Lock) -> Result<Self> {
         let text = json!({ "layout": LAYOUT, "interpreter": interpreter.identity(), "lock": lock.text()? }).to_string();
         let key = files::sha256(text.as_bytes())[..24].to_owned();
-        Ok(Self { directory: cache.directory("environments")?.join(&key), key })
+        Ok(Self { directory: cache.path("environments").join(&key), key })
     }
 
     /// Its root directory.
@@ -50,10 +50,25 @@ impl BuildEnvironment {
         self.directory.join("bin/python")
     }
 
+    /// The environment of a project's build for an interpreter, made if need be.
+    pub fn ready(project: &Project, interpreter: &Interpreter, access: Access, output: &Output) -> Result<Self> {
+        let (cache, lock) = (Cache::locate()?, Lock::of_build(project));
+        let uv = || Uv::find(interpreter, &cache, &project.root, access.offline, output);
+        lock.ensure(access.policy(), &uv, output)?;
+        let environment = Self::locate(&cache, interpreter, &lock)?;
+        environment.provision(&cache, interpreter, &lock, &uv, output)?;
+        Ok(environment)
+    }
+
+    /// maturin in it.
+    pub fn maturin(&self) -> PathBuf {
+        self.directory.join("bin/maturin")
+    }
+
     /// Whether it is complete and its interpreter still exists.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.directory.join(STAMP).is_file() && files::is_executable(&self.python())
+        let programs = [self.python(), self.maturin()];
+        self.directory.join(STAMP).is_file() && programs.iter().all(|program| files::is_executable(program))
     }
 
     /// Makes it exist. Two processes make it once; one that is killed leaves nothing that looks finished.
@@ -68,17 +83,23 @@ impl BuildEnvironment {
         if self.is_ready() {
             return Ok(());
         }
+        fs::create_dir_all(cache.directory("environments")?)?;
         let _lock = FileLock::acquire(&self.directory.with_extension("lock"), "creating a build environment", output)?;
         if self.is_ready() {
             return Ok(());
         }
-        cache.remove_abandoned()?;
+        cache.remove_abandoned();
         output.step("provision", &format!("{} for {interpreter}", lock.inputs().join(", ")));
         let uv = uv()?;
         let scratch = cache.scratch("environment")?;
         let made = scratch.path().join("made");
         uv.create_environment(interpreter, &made)?;
         uv.sync(&made, &lock.path)?;
+        if !files::is_executable(&made.join("bin/maturin")) {
+            return Err(Failure::usage(format!("the lock {} holds no maturin", lock.path.display()))
+                .remedy("run `lock` and commit the file")
+                .into());
+        }
         let stamp = json!({ "interpreter": interpreter, "requirements": lock.inputs() });
         fs::write(made.join(STAMP), format!("{stamp:#}\n"))?;
         if self.directory.exists() {
@@ -102,18 +123,34 @@ impl BuildEnvironment {
     }
 }
 
-/// A virtual environment in a directory of its own, removed when it is dropped.
+/// Whether the network may be used and locks may be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// No network.
+    pub offline: bool,
+    /// No lock may change.
+    pub locked: bool,
+}
+
+impl Access {
+    /// What to do with a lock that does not fit.
+    pub fn policy(self) -> LockPolicy {
+        if self.offline || self.locked { LockPolicy::Refuse } else { LockPolicy::Update }
+    }
+}
+
+/// A virtual environment in a directory of its own, removed when it is dropped. A killed process leaves one that the next
+/// process removes.
 #[derive(Debug)]
 pub struct FreshEnvironment {
-    directory: TempDir,
+    directory: Scratch,
 }
 
 impl FreshEnvironment {
     /// Creates an empty one, outside of any project.
-    pub fn create(interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("cuwheel-").tempdir()?;
-        // Python reports modules by their resolved path: a linked temporary directory must not look like another place.
-        let environment = Self { directory };
+    pub fn create(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        cache.remove_abandoned();
+        let environment = Self { directory: cache.scratch("fresh")? };
         uv.create_environment(interpreter, &environment.path())?;
         fs::create_dir(environment.neutral_directory())?;
         Ok(environment)
@@ -175,6 +212,7 @@ fn scrubbed(process: Process) -> Process {
         "CONDA_PREFIX",
         "PYTEST_ADDOPTS",
         "PYTEST_PLUGINS",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
     ]
     .into_iter()
     .fold(process, Process::env_remove)

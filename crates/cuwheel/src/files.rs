@@ -23,6 +23,8 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
         .tempfile_in(directory)
         .with_context(|| format!("creating a file in {}", directory.display()))?;
     std::io::Write::write_all(&mut file, content).with_context(|| format!("writing {}", path.display()))?;
+    // After a power cut the name must not stand for an empty file.
+    file.as_file().sync_all().with_context(|| format!("writing {}", path.display()))?;
     file.persist(path).with_context(|| format!("writing {}", path.display()))?;
     Ok(())
 }
@@ -90,27 +92,42 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("resolving {}", path.display()))
 }
 
-/// Names that no copy, archive or fingerprint of a project holds.
+/// Caches, which no copy needs.
 const NEVER_COPIED: &[&str] = &["__pycache__", ".git", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"];
 
-/// Copies a directory tree, following links, without caches.
+/// Copies a directory tree without caches. Links are followed; those that lead nowhere or in a circle are left out.
 pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    copy_below(from, to, &mut vec![fs::canonicalize(from)?])
+}
+
+fn copy_below(from: &Path, to: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
+        let (source, target) = (entry.path(), to.join(&name));
         if NEVER_COPIED.iter().any(|never| name == *never) {
             continue;
         }
-        let (source, target) = (entry.path(), to.join(&name));
-        let data = fs::metadata(&source)?;
+        let Ok(data) = std::fs::metadata(&source) else { continue };
         if data.is_dir() {
-            copy_tree(&source, &target)?;
+            let resolved = fs::canonicalize(&source)?;
+            if !above.contains(&resolved) {
+                above.push(resolved);
+                copy_below(&source, &target, above)?;
+                above.pop();
+            }
         } else if data.is_file() {
             fs::copy(&source, &target)?;
         }
     }
     Ok(())
+}
+
+/// Whether a path stays inside the directory that it is relative to.
+pub fn is_inside(path: &str) -> bool {
+    let stays = |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
+    !path.is_empty() && Path::new(path).components().all(stays)
 }
 
 /// A size for people: `220.1 kB`.
@@ -141,6 +158,28 @@ mod tests {
             fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["file"]);
         assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn a_tree_is_copied_without_caches_and_without_links_that_lead_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+        write_atomically(&from.join("inner/file"), b"x").unwrap();
+        write_atomically(&from.join("__pycache__/x.pyc"), b"x").unwrap();
+        std::os::unix::fs::symlink("/no/where", from.join(".#file")).unwrap();
+        std::os::unix::fs::symlink("..", from.join("inner/circle")).unwrap();
+        std::os::unix::fs::symlink("inner/file", from.join("link")).unwrap();
+        copy_tree(&from, &to).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["inner", "link"]);
+        assert!(!to.join("inner/circle").exists() && to.join("link").is_file());
+    }
+
+    #[test]
+    fn only_relative_paths_without_parents_stay_inside() {
+        let inside: Vec<_> = ["tests", "./a/b", "..", "a/../../b", "/tmp", ""].map(is_inside).to_vec();
+        assert_eq!(inside, [true, true, false, false, false, false]);
     }
 
     #[test]

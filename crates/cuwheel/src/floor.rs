@@ -121,7 +121,7 @@ fn version_in_this_machines_glibc(symbol: &str) -> Option<GlibcVersion> {
 
 /// Where the symbols are used, among everything that was compiled for the wheel.
 fn references(compilation: &Compilation<'_>, symbols: &[&str]) -> Vec<Reference> {
-    let target = compilation.project.target_directory();
+    let target = compilation.project.target_directory.clone();
     let triple = target.join(compilation.rustc.host());
     let base = if triple.is_dir() { triple } else { target };
     let mut files = Vec::new();

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use cuwheel_inspect::elf::{ElfFile, GlibcVersion};
-use cuwheel_inspect::wheel::Wheel;
+use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
 
 use crate::error::{Failure, Result};
@@ -17,7 +17,13 @@ use crate::project::Project;
 
 /// Reads a wheel from its bytes.
 pub fn open(file: &str, bytes: &[u8]) -> Result<Wheel> {
-    Ok(Wheel::from_bytes(file, bytes.to_vec())?)
+    Wheel::from_bytes(file, bytes.to_vec()).map_err(unreadable)
+}
+
+/// A wheel that cannot be read is a mistake of whoever gave it.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+pub fn unreadable(error: WheelError) -> anyhow::Error {
+    Failure::usage(error.to_string()).remedy("give a wheel that was not damaged and still has its own name").into()
 }
 
 /// The glibc that a platform tag promises to run on; none for tags that promise nothing of glibc.

@@ -176,7 +176,7 @@ impl fmt::Display for Request {
 pub fn find(request: Option<&Request>, output: &Output) -> Result<Interpreter> {
     match request {
         Some(Request::Path(path)) => find_by_path(path),
-        Some(request @ Request::Version { .. }) => find_by_version(request),
+        Some(Request::Version { version, free_threaded }) => find_by_version(*version, *free_threaded),
         None => match env_vars::CUWHEEL_PYTHON.get() {
             Some(path) => find_by_path(Path::new(&path)),
             None => find_default(output),
@@ -200,21 +200,24 @@ fn find_by_path(path: &Path) -> Result<Interpreter> {
     }
 }
 
-fn find_by_version(request: &Request) -> Result<Interpreter> {
-    let Request::Version { version, free_threaded } = request else { unreachable!("called with a version") };
+fn find_by_version(version: (u8, u8), free_threaded: bool) -> Result<Interpreter> {
+    let request = Request::Version { version, free_threaded };
     let name = format!("python{request}");
     let candidates =
-        find_program(&name).into_iter().chain(pyenv_interpreters(request)).chain(on_path(&["python3", "python"]));
-    let fits = |found: &Interpreter| found.minor_version() == *version && found.gil_disabled == *free_threaded;
+        find_program(&name).into_iter().chain(pyenv_interpreters(&request)).chain(on_path(&["python3", "python"]));
+    let fits = |found: &Interpreter| found.minor_version() == version && found.gil_disabled == free_threaded;
     let mut looked_at = Vec::new();
     for candidate in candidates {
         match Interpreter::probe(&candidate) {
-            Ok(found) if fits(&found) && found.unfit().is_none() => return Ok(found),
+            Ok(found) if fits(&found) => match found.unfit() {
+                None => return Ok(found),
+                Some(reason) => looked_at.push(format!("{} {reason}", candidate.display())),
+            },
             Ok(found) => looked_at.push(format!("{} is {found}", candidate.display())),
             Err(_) => looked_at.push(format!("{} does not run", candidate.display())),
         }
     }
-    Err(Failure::machine(format!("no CPython {request} on PATH or under pyenv"))
+    Err(Failure::machine(format!("no CPython {request} on PATH or under pyenv that can be used"))
         .details(looked_at)
         .remedy(format!("install it, or give the path of an interpreter: --python /path/to/{name}"))
         .into())
@@ -242,12 +245,19 @@ fn find_default(output: &Output) -> Result<Interpreter> {
 /// The interpreters of `VIRTUAL_ENV` and `CONDA_PREFIX`. With both set the first wins, with a warning.
 fn active_environments(output: &Output) -> Vec<PathBuf> {
     let executable = |directory: std::ffi::OsString| Path::new(&directory).join("bin/python");
-    let virtual_env = env_vars::VIRTUAL_ENV.get().map(executable);
-    let conda = env_vars::CONDA_PREFIX.get().map(executable);
-    if let (Some(chosen), Some(_)) = (&virtual_env, &conda) {
+    let mut found = Vec::new();
+    for variable in [&env_vars::VIRTUAL_ENV, &env_vars::CONDA_PREFIX] {
+        let Some(path) = variable.get().map(executable) else { continue };
+        if files::is_executable(&path) {
+            found.push(path);
+        } else {
+            output.warn(format!("{} is set, but there is no {}", variable.name, path.display()));
+        }
+    }
+    if let [chosen, _] = found.as_slice() {
         output.warn(format!("VIRTUAL_ENV and CONDA_PREFIX are both set: using {}", chosen.display()));
     }
-    virtual_env.into_iter().chain(conda).filter(|path| files::is_executable(path)).collect()
+    found
 }
 
 fn on_path(names: &[&str]) -> Vec<PathBuf> {
@@ -270,8 +280,13 @@ fn pyenv_interpreters(request: &Request) -> Vec<PathBuf> {
         .map(|entry| entry.path().join("bin").join(&name))
         .filter(|path| files::is_executable(path))
         .collect();
-    found.sort();
-    found.reverse();
+    // 3.12.10 is newer than 3.12.9.
+    found.sort_by_key(|path| {
+        let version = path.ancestors().nth(2).and_then(|version| version.file_name()).unwrap_or_default();
+        let numbers = version.to_string_lossy();
+        let numbers = numbers.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().unwrap_or(0));
+        std::cmp::Reverse(numbers.collect::<Vec<_>>())
+    });
     found
 }
 

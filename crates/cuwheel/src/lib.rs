@@ -9,9 +9,9 @@ compile_error!("cuwheel runs on Linux: it relies on process groups and file mode
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 pub mod cache;
+pub mod cargo;
+pub mod cargo_config;
 pub mod cargo_manifest;
 pub mod cli;
 pub mod commands;
@@ -42,11 +42,8 @@ pub mod wheel_writer;
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {
-    match cli::Cli::try_parse() {
+    match cli::parse::<cli::Cli>() {
         Ok(cli) => cli::run(&cli.command),
-        Err(error) => {
-            let _ = error.print();
-            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-        }
+        Err(code) => code,
     }
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use crate::cargo;
 use crate::cargo_manifest::Abi3;
 use crate::env_vars;
-use crate::environment::{BuildEnvironment, path_with};
+use crate::environment::{Access, BuildEnvironment, path_with};
 use crate::error::{Failure, Result};
 use crate::floor;
 use crate::interpreter::Interpreter;
@@ -36,11 +37,33 @@ pub enum WheelAbi {
     },
 }
 
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbiRequest {
+    /// Nothing: abi3 where the crate has it.
+    Default,
+    /// `--abi3`.
+    Abi3,
+    /// `--python` alone.
+    Specific,
+}
+
 impl WheelAbi {
-    /// Chooses for a crate and an interpreter; `specific` asks for a version-specific wheel.
-    pub fn choose(abi3: &Abi3, interpreter: &Interpreter, specific: bool) -> Result<Self> {
-        match (abi3, specific) {
+    /// Chooses for a crate and an interpreter.
+    pub fn choose(project: &Project, interpreter: &Interpreter, request: AbiRequest) -> Result<Self> {
+        let specific = request == AbiRequest::Specific;
+        match (&project.abi3, specific) {
+            (Abi3::No, _) if request == AbiRequest::Abi3 => {
+                Err(Failure::usage("the crate does not ask for the limited API")
+                    .remedy("add a default feature abi3 = [\"pyo3/abi3-py311\"], or leave --abi3 out")
+                    .into())
+            }
             (Abi3::No, _) => Ok(Self::Specific { features: None }),
+            (Abi3::ByFeature { .. }, true) if project.features_from_pyproject => {
+                Err(Failure::usage("tool.maturin.features decides the features, so the limited API cannot be left out")
+                    .remedy("turn the features on by default in the crate's Cargo.toml instead")
+                    .into())
+            }
             (Abi3::ByFeature { without, .. }, true) => Ok(Self::Specific { features: Some(without.clone()) }),
             (Abi3::Always { .. }, true) => Err(Failure::usage("the crate asks for the limited API in every build")
                 .remedy(
@@ -143,22 +166,26 @@ impl Compilation<'_> {
     }
 
     fn process(&self, command: &str, output: &Output) -> Result<Process> {
-        let environment = self.environment;
-        let mut process = base_process(self.project, environment, command)
-            .env("CARGO_ENCODED_RUSTFLAGS", rustflags::encoded(self.project, self.rustc, output)?)
-            .env(env_vars::CUWHEEL_PYTHON.name, environment.python())
-            .env(env_vars::CUWHEEL_PYTHON_INCLUDE.name, &self.interpreter.include);
-        if let Some(include) = environment.numpy_include()? {
-            process = process.env(env_vars::CUWHEEL_NUMPY_INCLUDE.name, include);
-        }
-        Ok(process)
+        let process = base_process(self.project, self.environment, command)
+            .env("CARGO_ENCODED_RUSTFLAGS", rustflags::encoded(self.project, self.rustc, output)?);
+        cargo::with_headers(process, self.interpreter, self.environment)
     }
 
     fn explain(&self, finished: &Finished) -> anyhow::Error {
         if let Some(failure) = floor::explain_link_failure(&finished.stderr, self) {
             return failure.into();
         }
-        Failure::failed("the compilation failed")
+        let (failure, remedy) = if finished.stderr.contains("No space left on device") {
+            (Failure::machine("the disk is full"), format!("make room for {}", self.project.target_directory.display()))
+        } else if finished.stderr.contains("linker `cc` not found") {
+            (Failure::machine("there is no C compiler, which Rust needs to link"), "install gcc or clang".to_owned())
+        } else {
+            (Failure::failed("the compilation failed"), String::new())
+        };
+        if !remedy.is_empty() {
+            return failure.remedy(remedy).into();
+        }
+        failure
             .details(first_errors(&finished.stderr))
             .remedy(format!("the whole output is in {}", self.log.display()))
             .into()
@@ -190,21 +217,27 @@ pub fn arguments(project: &Project, abi: &WheelAbi, compatibility: &str, linker:
     arguments
 }
 
+/// Where cargo leaves what it compiled for a wheel, with its notes on what it read.
+pub fn profile_directories(project: &Project, rustc: &Rustc) -> [PathBuf; 2] {
+    let target = &project.target_directory;
+    [target.join(rustc.host()).join("release"), target.join("release")]
+}
+
 /// Resolves the crates where that was never done, so that the first build reads what the second one will.
-pub fn ensure_cargo_lock(project: &Project, locked: bool, offline: bool, output: &Output) -> Result<()> {
+pub fn ensure_cargo_lock(project: &Project, access: Access, output: &Output) -> Result<()> {
     let lock = project.manifest.workspace_root().join("Cargo.lock");
     if lock.is_file() {
         return Ok(());
     }
-    if locked {
+    if access.locked {
         return Err(Failure::usage(format!("{} does not exist, and --locked forbids to write it", lock.display()))
             .remedy("run the command once without --locked and commit the file")
             .into());
     }
     output.warn(format!("{} does not exist: resolving it now, commit the file", lock.display()));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let process = Process::new(cargo).arg("generate-lockfile").directory(project.manifest.workspace_root());
-    let finished = if offline { process.arg("--offline") } else { process }.stream(&mut |line| output.live(line))?;
+    let process = cargo::process().arg("generate-lockfile").directory(project.manifest.workspace_root());
+    let finished =
+        if access.offline { process.arg("--offline") } else { process }.stream(&mut |line| output.live(line))?;
     if finished.status.success() {
         return Ok(());
     }
@@ -234,27 +267,20 @@ pub fn sdist(
 
 fn base_process(project: &Project, environment: &BuildEnvironment, command: &str) -> Process {
     let bin = environment.directory().join("bin");
-    let mut process = Process::new(bin.join("maturin"))
+    let epoch = env_vars::SOURCE_DATE_EPOCH.get().unwrap_or_else(|| DEFAULT_EPOCH.into());
+    let process = Process::new(environment.maturin())
         .arg(command)
         .directory(&project.root)
         .env("PATH", path_with(&bin))
         .env("CARGO_TERM_PROGRESS_WHEN", "never")
         .env("CARGO_TERM_COLOR", "never")
-        .env(
-            env_vars::SOURCE_DATE_EPOCH.name,
-            env_vars::SOURCE_DATE_EPOCH.get().unwrap_or_else(|| DEFAULT_EPOCH.into()),
-        )
+        .env(env_vars::SOURCE_DATE_EPOCH.name, epoch)
         // An active environment says nothing about this build.
         .env_remove("VIRTUAL_ENV")
         .env_remove("CONDA_PREFIX")
         .env_remove("PYTHONPATH")
         .env_remove("PYTHONHOME");
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(env_vars::is_set_by_cargo_run) {
-            process = process.env_remove(name);
-        }
-    }
-    process
+    cargo::without_variables_of_cargo_run(process)
 }
 
 fn keep_log(log: &Path, process: &Process, finished: &Finished) -> Result<()> {

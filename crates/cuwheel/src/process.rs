@@ -12,12 +12,13 @@ use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigHandler, Signal, killpg, signal};
 use nix::unistd::Pid;
 
 use crate::error::{Failure, Result};
@@ -28,16 +29,40 @@ const POLL: Duration = Duration::from_millis(25);
 const GRACE: Duration = Duration::from_secs(3);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The process group that runs now, or 0: one child runs at a time.
+static LIVE_GROUP: AtomicI32 = AtomicI32::new(0);
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a flag that ends the command at its next step, so that temporary files are
-/// removed by their owners. A second signal ends the process at once.
+/// removed by their owners. A second signal ends the process and its child at once. Under `nohup`, SIGHUP stays ignored.
 pub fn install_interrupt_handler() -> Result<()> {
+    let hangup_ignored = is_ignored(Signal::SIGHUP);
     ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            kill_live_group();
             std::process::exit(130);
         }
     })
-    .context("installing the handler for Ctrl-C")
+    .context("installing the handler for Ctrl-C")?;
+    if hangup_ignored {
+        // SAFETY: ignoring a signal installs no handler, so nothing has to be async-signal-safe.
+        unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.context("ignoring SIGHUP again")?;
+    }
+    Ok(())
+}
+
+/// Whether the process was started with a signal ignored, as the kernel reports it.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal as i32 - 1)) != 0)
+}
+
+fn kill_live_group() {
+    let group = LIVE_GROUP.load(Ordering::SeqCst);
+    if group != 0 {
+        // An error means that the group is already gone.
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
 }
 
 /// Fails when the user asked the command to stop. Called between steps.
@@ -52,6 +77,7 @@ pub struct Process {
     arguments: Vec<OsString>,
     environment: BTreeMap<OsString, Option<OsString>>,
     directory: Option<PathBuf>,
+    deadline: Option<Duration>,
 }
 
 /// A child process that ended, with all it wrote.
@@ -97,6 +123,7 @@ impl Process {
             arguments: Vec::new(),
             environment: BTreeMap::new(),
             directory: None,
+            deadline: None,
         }
     }
 
@@ -135,6 +162,13 @@ impl Process {
         self
     }
 
+    /// Sets how long it may run; after that it is ended and the run fails.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// The command line as a person would type it.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -156,11 +190,13 @@ impl Process {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn(&mut command)?;
         let (sender, receiver) = mpsc::channel();
-        forward(child.stdout.take(), sender.clone(), Line::Out);
-        forward(child.stderr.take(), sender, Line::Err);
+        forward(child.process.stdout.take(), sender.clone(), Line::Out);
+        forward(child.process.stderr.take(), sender, Line::Err);
 
+        let started = Instant::now();
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut ended_at = None;
+        let mut ended = None;
+        let mut looked = started;
         loop {
             match receiver.recv_timeout(POLL) {
                 Ok(line) => {
@@ -173,22 +209,39 @@ impl Process {
                     all.push('\n');
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    // A descendant that outlives the child keeps the pipes open; it does not keep us.
-                    if ended_at.is_none() && child.try_wait()?.is_some() {
-                        ended_at = Some(Instant::now());
-                    }
-                    if ended_at.is_some_and(|at| at.elapsed() > GRACE) {
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // A descendant that keeps the pipes open, or keeps writing, does not keep us.
+            if looked.elapsed() >= POLL {
+                looked = Instant::now();
+                if let Some((_, at)) = ended {
+                    if looked - at > GRACE {
                         break;
                     }
+                } else if let Some(status) = child.process.try_wait()? {
+                    ended = Some((status, looked));
                 }
             }
-            if INTERRUPTED.load(Ordering::SeqCst) {
-                end_group(&mut child);
-                return Err(Failure::interrupted().into());
-            }
+            self.check_deadline(started)?;
+            check_interrupted()?;
         }
-        Ok(Finished { status: child.wait()?, stdout, stderr })
+        let status = match ended {
+            Some((status, _)) => status,
+            None => child.process.wait()?,
+        };
+        Ok(Finished { status, stdout, stderr })
+    }
+
+    fn check_deadline(&self, started: Instant) -> Result<()> {
+        match self.deadline {
+            Some(deadline) if started.elapsed() > deadline => {
+                let seconds = deadline.as_secs();
+                Err(Failure::failed(format!("{} took longer than {seconds} s and was ended", self.program.display()))
+                    .detail(self.describe().chars().take(300).collect::<String>())
+                    .into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Runs it with our own stdout and stderr (with stdout on stderr when `stdout_to_stderr`), asking `watch` several
@@ -200,15 +253,11 @@ impl Process {
         }
         let mut child = self.spawn(&mut command)?;
         loop {
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = child.process.try_wait()? {
                 return Ok(Some(status));
             }
-            if INTERRUPTED.load(Ordering::SeqCst) {
-                end_group(&mut child);
-                return Err(Failure::interrupted().into());
-            }
+            check_interrupted()?;
             if matches!(watch(), Watch::Stop) {
-                end_group(&mut child);
                 return Ok(None);
             }
             std::thread::sleep(POLL);
@@ -230,16 +279,51 @@ impl Process {
         command
     }
 
-    fn spawn(&self, command: &mut Command) -> Result<Child> {
-        command.spawn().map_err(|error| {
+    fn spawn(&self, command: &mut Command) -> Result<LiveChild> {
+        let with_parent = || set_pdeathsig(Signal::SIGKILL).map_err(std::io::Error::from);
+        // SAFETY: the closure makes one system call and allocates nothing, which is allowed between fork and exec.
+        unsafe { command.pre_exec(with_parent) };
+        let process = command.spawn().map_err(|error| {
             let failure = Failure::machine(format!("cannot start {}: {error}", self.program.display()));
             match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    failure.remedy(format!("install {} or put it on PATH", self.program.display())).into()
+                    failure.remedy(format!("install {} or put it on PATH", self.program.display()))
                 }
-                _ => failure.into(),
+                _ => failure,
             }
-        })
+        })?;
+        Ok(LiveChild::new(process))
+    }
+}
+
+/// A child with its process group. Whatever of the group is left ends with it: however we leave, nothing goes on.
+struct LiveChild {
+    process: Child,
+    group: Pid,
+}
+
+impl LiveChild {
+    fn new(process: Child) -> Self {
+        let group = Pid::from_raw(process.id().try_into().unwrap_or(0));
+        LIVE_GROUP.store(group.as_raw(), Ordering::SeqCst);
+        Self { process, group }
+    }
+}
+
+impl Drop for LiveChild {
+    /// Ends the group: first as Ctrl-C would, so that pytest can tear its fixtures down, then for good.
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            // Errors mean that the group is already gone.
+            let _ = killpg(self.group, Signal::SIGINT);
+            let asked_at = Instant::now();
+            while asked_at.elapsed() < GRACE && matches!(self.process.try_wait(), Ok(None)) {
+                std::thread::sleep(POLL);
+            }
+        }
+        let _ = killpg(self.group, Signal::SIGKILL);
+        let _ = self.process.wait();
+        LIVE_GROUP.store(0, Ordering::SeqCst);
     }
 }
 
@@ -259,22 +343,6 @@ fn forward<R: Read + Send + 'static>(pipe: Option<R>, sender: Sender<Line>, wrap
     });
 }
 
-/// Ends a child and everything it started: first politely, then for good.
-fn end_group(child: &mut Child) {
-    let Ok(group) = i32::try_from(child.id()).map(Pid::from_raw) else { return };
-    // Errors mean that the group is already gone.
-    let _ = killpg(group, Signal::SIGTERM);
-    let asked_at = Instant::now();
-    while asked_at.elapsed() < GRACE {
-        if matches!(child.try_wait(), Ok(Some(_))) {
-            break;
-        }
-        std::thread::sleep(POLL);
-    }
-    let _ = killpg(group, Signal::SIGKILL);
-    let _ = child.wait();
-}
-
 fn quote(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%~[]".contains(c);
@@ -283,6 +351,13 @@ fn quote(argument: &OsStr) -> String {
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
+}
+
+/// Whether a process runs; one that ended and that nobody has waited for does not.
+pub fn is_alive(id: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // The name of the program stands before the state, in parentheses, and may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Looks a program up on PATH.
@@ -341,6 +416,24 @@ mod tests {
         let last = std::fs::read_to_string(&alive).unwrap();
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(std::fs::read_to_string(&alive).unwrap(), last, "a grandchild still writes");
+    }
+
+    #[test]
+    fn a_descendant_that_keeps_writing_does_not_keep_us() {
+        let started = Instant::now();
+        let script = "(while true; do echo x; sleep 0.005; done) & echo done";
+        Process::new("/bin/sh").args(["-c", script]).capture().unwrap();
+        assert!(started.elapsed() < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn a_process_is_ended_at_its_deadline() {
+        let process = Process::new("/bin/sh").args(["-c", "sleep 600"]).deadline(Duration::from_secs(1));
+        let error = process.capture().unwrap_err();
+        assert_eq!(
+            crate::error::render(&error),
+            "error: /bin/sh took longer than 1 s and was ended\n  /bin/sh -c 'sleep 600'\n"
+        );
     }
 
     #[test]

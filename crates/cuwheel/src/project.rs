@@ -4,13 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
+use cuwheel_inspect::version::Version;
 use toml_edit::{DocumentMut, Item, TableLike};
 
+use crate::cargo_config::CargoConfig;
 use crate::cargo_manifest::{Abi3, CargoManifest};
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::requirements::requirement_name;
-use crate::settings::Settings;
+use crate::settings::{Settings, TestSettings, nearest};
 
 /// A project that is built by maturin.
 #[derive(Clone, Debug)]
@@ -31,10 +33,14 @@ pub struct Project {
     pub test_requires: Vec<String>,
     /// How the native crate asks for the limited API.
     pub abi3: Abi3,
+    /// Whether `tool.maturin.features` turns features on.
+    pub features_from_pyproject: bool,
     /// The manifest of the native crate.
     pub manifest: CargoManifest,
     /// The directory of the Python sources, absolute.
     pub python_source: PathBuf,
+    /// Where cargo puts what it compiles, absolute.
+    pub target_directory: PathBuf,
     /// `[tool.cuwheel]`.
     pub settings: Settings,
 }
@@ -61,9 +67,10 @@ impl Project {
     pub fn open(root: &Path) -> Result<Self> {
         files::utf8(root)?;
         let path = root.join("pyproject.toml");
-        let document: DocumentMut = fs_err::read_to_string(&path)?.parse().map_err(|error| {
-            Failure::usage(format!("{} is not valid TOML", path.display())).detail(format!("{error}").trim())
-        })?;
+        let invalid =
+            |detail: String| Failure::usage(format!("{} is not valid TOML", path.display())).detail(detail.trim());
+        let text = String::from_utf8(fs_err::read(&path)?).map_err(|error| invalid(error.to_string()))?;
+        let document: DocumentMut = text.parse().map_err(|error| invalid(format!("{error}")))?;
         let view = Pyproject { document: &document, path: &path };
         let backend_requires = view.texts("build-system.requires")?.unwrap_or_default();
         view.check_backend()?;
@@ -79,15 +86,19 @@ impl Project {
         let manifest = CargoManifest::open(&manifest_path)?;
         let features = view.texts(&format!("{maturin}.features"))?.unwrap_or_default();
         let python_source = view.text(&format!("{maturin}.python-source"))?.unwrap_or_default();
-        let settings = Settings::from_table(view.table("tool.cuwheel"))?;
-        let test_requires = view.group(&settings.test.group, &mut Vec::new())?;
+        let settings = Settings::from_item(view.item("tool.cuwheel"))?;
+        let test_requires = view.test_group(&settings.test)?;
         Ok(Self {
             name: view.required_text("project.name")?,
-            version: view.version(&manifest)?,
+            version: normalise_version(&view.version(&manifest)?)?,
             python_floor: view.text("project.requires-python")?.as_deref().and_then(python_floor),
             dependencies: view.texts("project.dependencies")?.unwrap_or_default(),
             abi3: manifest.abi3(&features),
+            features_from_pyproject: !features.is_empty(),
             python_source: root.join(python_source),
+            target_directory: CargoConfig::read(root)?
+                .target_directory(root)
+                .unwrap_or_else(|| manifest.workspace_root().join("target")),
             root: root.to_path_buf(),
             backend_requires,
             test_requires,
@@ -110,16 +121,7 @@ impl Project {
     /// Where the tool keeps what belongs to this checkout and can be made again.
     #[must_use]
     pub fn work_directory(&self) -> PathBuf {
-        self.target_directory().join("cuwheel")
-    }
-
-    /// Where cargo puts what it compiles.
-    #[must_use]
-    pub fn target_directory(&self) -> PathBuf {
-        match crate::env_vars::CARGO_TARGET_DIR.get() {
-            Some(directory) => self.root.join(directory),
-            None => self.manifest.workspace_root().join("target"),
-        }
+        self.target_directory.join("cuwheel")
     }
 
     /// Where finished wheels go.
@@ -193,10 +195,22 @@ impl<'a> Pyproject<'a> {
         })
     }
 
+    /// The requirements of the tests; a group that nobody named may be absent.
+    fn test_group(&self, settings: &TestSettings) -> Result<Vec<String>> {
+        let exists = self.table("dependency-groups").is_some_and(|groups| groups.contains_key(&settings.group));
+        if exists || settings.group_is_given { self.group(&settings.group, &mut Vec::new()) } else { Ok(Vec::new()) }
+    }
+
     /// The requirements of a dependency group (PEP 735), with the groups that it includes.
     fn group(&self, name: &str, open: &mut Vec<String>) -> Result<Vec<String>> {
-        let Some(item) = self.table("dependency-groups").and_then(|groups| groups.get(name)) else {
-            return Ok(Vec::new());
+        let groups = self.table("dependency-groups");
+        let Some(item) = groups.and_then(|groups| groups.get(name)) else {
+            let known: Vec<&str> = groups.into_iter().flat_map(|groups| groups.iter().map(|(name, _)| name)).collect();
+            let remedy = match nearest(name, &known) {
+                Some(known) => format!("did you mean {known}?"),
+                None => format!("add it to [dependency-groups] in {}", self.path.display()),
+            };
+            return Err(Failure::usage(format!("there is no dependency group {name}")).remedy(remedy).into());
         };
         let key = format!("dependency-groups.{name}");
         if open.iter().any(|outer| outer == name) {
@@ -217,6 +231,16 @@ impl<'a> Pyproject<'a> {
         open.pop();
         Ok(requirements)
     }
+}
+
+/// The version as file names of wheels have it (PEP 440): `0.1.0-alpha.1` → `0.1.0a1`.
+fn normalise_version(version: &str) -> Result<String> {
+    let parsed: Version = version.parse().map_err(|error| {
+        Failure::usage(format!("the version {version} is none that Python packages can have"))
+            .detail(format!("{error}"))
+            .remedy("set project.version in pyproject.toml to one of PEP 440")
+    })?;
+    Ok(parsed.to_string())
 }
 
 /// The lower bound in a version specifier: `>=3.11,<4` → `(3, 11)`.
@@ -258,6 +282,8 @@ mod tests {
         let project = open(&text).unwrap();
         assert_eq!((project.version.as_str(), project.distribution().as_str()), ("0.3.0", "my_pkg"));
         assert_eq!(project.python_floor, Some((3, 11)));
+        let text = format!("{HEAD}[project]\nname = 'p'\nversion = '0.1.0-alpha.1'\n");
+        assert_eq!(open(&text).unwrap().version, "0.1.0a1");
     }
 
     #[test]
@@ -290,6 +316,43 @@ mod tests {
                 error: the native crate PROJECT/rust/Cargo.toml does not exist
                 fix: set tool.maturin.manifest-path in pyproject.toml to its Cargo.toml
             "]],
+        );
+    }
+
+    #[test]
+    fn names_that_lead_nowhere_are_refused_with_the_nearest_one() {
+        refused(
+            &format!(
+                "{HEAD}[project]\nname = 'p'\n[dependency-groups]\nbase = []\ntest = [{{include-group = 'bas'}}]\n"
+            ),
+            &expect![[r"
+                error: there is no dependency group bas
+                fix: did you mean base?
+            "]],
+        );
+        refused(
+            &format!(
+                "{HEAD}[project]\nname = 'p'\n[tool.cuwheel]\ntest.group = 'tests'\n[dependency-groups]\ntest = []\n"
+            ),
+            &expect![[r"
+                error: there is no dependency group tests
+                fix: did you mean test?
+            "]],
+        );
+        refused(
+            &format!("{HEAD}[project]\nname = 'p'\n[tool]\ncuwheel = 5\n"),
+            &expect![[r"
+                error: tool.cuwheel is not a table
+                fix: write [tool.cuwheel]
+            "]],
+        );
+        refused(
+            &format!("{HEAD}[project]\nname = 'p'\nversion = 'one'\n"),
+            &expect![[r#"
+            error: the version one is none that Python packages can have
+              `one` is not a version: write it as `1.2`, `1.2.3rc1` or `1.2.3+local`
+            fix: set project.version in pyproject.toml to one of PEP 440
+        "#]],
         );
         refused(
             &format!("{HEAD}[project]\nname = 'p'\n[dependency-groups]\ntest = [{{include-group = 'test'}}]\n"),

@@ -5,17 +5,22 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use cuwheel_inspect::wheel::Wheel;
 use serde::Deserialize;
 
+use crate::cache::Cache;
 use crate::environment::FreshEnvironment;
 use crate::error::{Failure, Result};
 use crate::interpreter::Interpreter;
 use crate::output::Output;
 use crate::requirements::Lock;
 use crate::uv::Uv;
+
+/// An import that takes longer hangs.
+const DEADLINE: Duration = Duration::from_mins(5);
 
 const SCRIPT: &str = include_str!("python/prove_import.py");
 
@@ -58,13 +63,12 @@ pub fn prove_import(
     path: &Path,
     wheel: &Wheel,
     modules: &[String],
-    interpreter: &Interpreter,
+    (cache, interpreter, uv): (&Cache, &Interpreter, &Uv),
     dependencies: Option<&Lock>,
-    uv: &Uv,
     output: &Output,
 ) -> Result<usize> {
     output.step("prove", &format!("{} on {interpreter}", modules.join(", ")));
-    let environment = FreshEnvironment::create(interpreter, uv)?;
+    let environment = FreshEnvironment::create(cache, interpreter, uv)?;
     if let Some(lock) = dependencies {
         uv.sync(&environment.path(), &lock.path)?;
     }
@@ -72,18 +76,18 @@ pub fn prove_import(
     let mut process = environment.isolated_python();
     if interpreter.gil_disabled {
         // A module that turns the lock on again says so with this warning only.
-        process = process.args(["-W", "error::RuntimeWarning"]);
+        process = process.args(["-W", "error:The global interpreter lock:RuntimeWarning"]);
     }
-    let finished = process.args(["-c", SCRIPT]).args(modules).capture()?;
+    let report = environment.beside("report.json");
+    let finished = process.args(["-c", SCRIPT]).arg(&report).args(modules).deadline(DEADLINE).capture()?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-    let report = finished.stdout.lines().last().filter(|_| finished.status.success());
-    let Some(report) = report else {
+    let Ok(report) = std::fs::read_to_string(&report) else {
         return Err(Failure::failed(format!("importing {file_name} ended Python with {}", finished.status))
             .details(finished.tail(20))
             .remedy("a crash while importing is a bug in a native module: run the import under a debugger")
             .into());
     };
-    let report: Report = serde_json::from_str(report).context("reading the report of the import")?;
+    let report: Report = serde_json::from_str(&report).context("reading the report of the import")?;
     judge(&report, wheel, &file_name, &environment.site_packages()?)?;
     Ok(report.modules.len())
 }

@@ -17,7 +17,7 @@ use crate::environment::FreshEnvironment;
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::output::Output;
-use crate::process::Watch;
+use crate::process::{self, Watch};
 use crate::project::Project;
 
 const PLUGIN: &str = include_str!("python/_cuwheel_proof.py");
@@ -132,15 +132,42 @@ impl Run<'_> {
         if let Some(junit) = self.junit {
             process = process.arg("--junitxml").arg(junit);
         }
+        if output.is_quiet() {
+            process = process.arg("-q");
+        }
+        let (arguments, has_paths) = self.arguments_in(&stage)?;
         // Paths of the user's replace those of the settings, as they do for pytest.
-        if !self.arguments.iter().any(|argument| stage.join(argument.split("::").next().unwrap_or_default()).exists()) {
+        if !has_paths {
             process = process.args(&self.project.settings.test.paths);
         }
-        process = process.args(self.arguments);
+        process = process.args(arguments);
 
         let mut watcher = Watcher::new(&reports, self.timeout, self.total_timeout);
         let status = process.attached(output.is_json(), &mut || watcher.look())?;
         judge(&reports, status, watcher.ending)
+    }
+
+    /// The user's arguments, with paths of tests in the tree turned into those of their copies, and whether there are any.
+    fn arguments_in(&self, stage: &Path) -> Result<(Vec<String>, bool)> {
+        let (mut arguments, mut has_paths) = (Vec::new(), false);
+        let mut after_option = false;
+        for argument in self.arguments {
+            let (path, rest) =
+                argument.split_once("::").map_or((argument.as_str(), None), |(path, rest)| (path, Some(rest)));
+            // After an option a bare word is its value, such as the expression of -k.
+            let may_be_path =
+                !argument.starts_with('-') && (!after_option || path.contains('/') || is_importable(path));
+            let inside = files::absolute(Path::new(path))?.strip_prefix(&self.project.root).map(Path::to_path_buf);
+            let copy = inside.ok().filter(|inside| may_be_path && stage.join(inside).exists());
+            has_paths |= copy.is_some();
+            arguments.push(match (copy, rest) {
+                (Some(copy), Some(rest)) => format!("{}::{rest}", copy.display()),
+                (Some(copy), None) => copy.display().to_string(),
+                (None, _) => argument.clone(),
+            });
+            after_option = argument.starts_with('-') && !argument.contains('=');
+        }
+        Ok((arguments, has_paths))
     }
 
     /// A copy of the tests and of pytest's configuration in an empty directory.
@@ -152,13 +179,9 @@ impl Run<'_> {
             let (source, target) = (root.join(path), stage.join(path));
             if source.is_dir() {
                 files::copy_tree(&source, &target)?;
-            } else if source.is_file() {
+            } else {
                 fs::create_dir_all(target.parent().unwrap_or(&stage))?;
                 fs::copy(&source, &target)?;
-            } else {
-                return Err(Failure::usage(format!("there are no tests at {}", source.display()))
-                    .remedy("set tool.cuwheel.test.paths in pyproject.toml to where the Python tests are")
-                    .into());
             }
         }
         for name in CONFIGURATION {
@@ -212,13 +235,15 @@ struct Watcher<'a> {
     total_timeout: Duration,
     started: Instant,
     looked: Instant,
+    /// When each process was first seen with the test that it still runs. The clock of the files may jump.
+    running: BTreeMap<String, (SystemTime, Instant)>,
     ending: Option<Ending>,
 }
 
 impl<'a> Watcher<'a> {
     fn new(reports: &'a Path, timeout: Duration, total_timeout: Duration) -> Self {
         let now = Instant::now();
-        Self { reports, timeout, total_timeout, started: now, looked: now, ending: None }
+        Self { reports, timeout, total_timeout, started: now, looked: now, running: BTreeMap::new(), ending: None }
     }
 
     fn look(&mut self) -> Watch {
@@ -230,22 +255,24 @@ impl<'a> Watcher<'a> {
         if self.ending.is_some() { Watch::Stop } else { Watch::Continue }
     }
 
-    fn reason_to_end(&self) -> Option<Ending> {
+    fn reason_to_end(&mut self) -> Option<Ending> {
         if self.started.elapsed() > self.total_timeout {
             return Some(Ending::RunTimedOut);
         }
         for entry in std::fs::read_dir(self.reports).ok()?.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
+            let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with("violation-") {
                 return Some(Ending::Violated);
             }
-            if name.starts_with("running-") {
-                let since = entry.metadata().and_then(|data| data.modified()).ok()?;
-                if SystemTime::now().duration_since(since).is_ok_and(|elapsed| elapsed > self.timeout) {
-                    let test = std::fs::read_to_string(entry.path()).unwrap_or_default();
-                    return Some(Ending::TestTimedOut(test));
-                }
+            let Some(process) = name.strip_prefix("running-") else { continue };
+            let Ok(since) = entry.metadata().and_then(|data| data.modified()) else { continue };
+            let seen = self.running.entry(process.to_owned()).or_insert((since, self.looked));
+            if seen.0 != since {
+                *seen = (since, self.looked);
+            }
+            // A worker that crashed leaves its note behind, and xdist replaces it.
+            if seen.1.elapsed() > self.timeout && process::is_alive(process) {
+                return Some(Ending::TestTimedOut(std::fs::read_to_string(entry.path()).unwrap_or_default()));
             }
         }
         None
@@ -277,19 +304,35 @@ fn judge(reports: &Path, status: Option<ExitStatus>, ending: Option<Ending>) -> 
         Some(Ending::Violated) | None => {}
     }
     let status = status.ok_or_else(|| Failure::failed("the tests were ended"))?;
-    let Ok(counts) = fs::read(reports.join("counts.json")) else {
-        return Err(Failure::failed(format!("pytest did not come to its end: {status}"))
-            .remedy("a crash in a test is a bug in a native module: run that test under a debugger")
-            .into());
-    };
     let proofs: Vec<ProcessProof> = read_all(reports, "proof-")?;
-    if !proofs.iter().any(|proof| proof.moment == "end") {
-        return Err(Failure::failed("no process of the run proved that it tested the wheel")
-            .remedy("the plugin _cuwheel_proof must not be disabled")
-            .into());
+    let counts = match fs::read(reports.join("counts.json")) {
+        Ok(counts) => serde_json::from_slice(&counts)?,
+        Err(_) => return Err(explain_early_end(status, &proofs).into()),
+    };
+    // A worker that crashed proves nothing in the end, but then pytest is not content either.
+    let proven_to_the_end = |proof: &ProcessProof| proof.moment == "end";
+    if status.success() && !proofs.iter().all(proven_to_the_end) {
+        return Err(Failure::failed("a process of the run did not prove in the end that it tested the wheel").into());
     }
     let modules = proofs.iter().map(|proof| proof.modules).max().unwrap_or(0);
-    Ok(Proven { counts: serde_json::from_slice(&counts)?, modules, succeeded: status.success() })
+    Ok(Proven { counts, modules, succeeded: status.success() })
+}
+
+/// Why pytest ended before it could count: exit codes are those of pytest's documentation.
+fn explain_early_end(status: ExitStatus, proofs: &[ProcessProof]) -> Failure {
+    match status.code() {
+        None | Some(128..) => Failure::failed(format!("pytest crashed: {status}"))
+            .remedy("a crash in a test is a bug in a native module: run that test under a debugger"),
+        Some(4) => Failure::usage("pytest refused its arguments or its configuration; it says why above").remedy(
+            "mend the arguments after --, tool.cuwheel.test.pytest-args, pytest's configuration or a conftest.py",
+        ),
+        Some(_) if proofs.is_empty() => Failure::failed("no process of the run proved that it tested the wheel")
+            .remedy("the plugin _cuwheel_proof must not be disabled"),
+        Some(code) => {
+            Failure::failed(format!("pytest ended with exit code {code} before the tests did; it says why above"))
+                .remedy("mend the plugin, the configuration or the conftest.py that pytest names")
+        }
+    }
 }
 
 fn read_all<T: for<'de> Deserialize<'de>>(directory: &Path, prefix: &str) -> Result<Vec<T>> {

@@ -208,9 +208,16 @@ impl Lock {
         Ok(Self::new(project, &name, inputs, test.requires_without_dependencies.clone()))
     }
 
+    /// The lock of what the project needs at run time, if it needs anything.
+    pub fn of_runtime(project: &Project) -> Option<Self> {
+        let inputs = project.dependencies.clone();
+        (!inputs.is_empty()).then(|| Self::new(project, "runtime", inputs, Vec::new()))
+    }
+
     /// Every lock of a project.
     pub fn all(project: &Project) -> Result<Vec<Self>> {
         let mut locks = vec![Self::of_build(project), Self::of_tests(project, None)?];
+        locks.extend(Self::of_runtime(project));
         for variant in project.settings.test.variants.keys() {
             locks.push(Self::of_tests(project, Some(variant))?);
         }
@@ -247,15 +254,26 @@ impl Lock {
         if self.is_current() {
             return Ok(());
         }
-        let state = if self.path.exists() { "does not fit pyproject.toml" } else { "does not exist" };
         if policy == LockPolicy::Refuse {
-            return Err(Failure::usage(format!("the lock {} {state}", self.path.display()))
-                .remedy("run `lock` once with network access and commit the file")
-                .into());
+            return self.refuse_unless_current();
         }
-        output.warn(format!("the lock {} {state}: resolving it now, commit the file", self.path.display()));
+        output.warn(format!("the lock {} {}: resolving it now, commit the file", self.path.display(), self.state()));
         self.update(&uv()?, false, output)?;
         Ok(())
+    }
+
+    /// Fails when the lock is not current.
+    pub fn refuse_unless_current(&self) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("the lock {} {}", self.path.display(), self.state()))
+            .remedy("run `lock` once with network access and commit the file")
+            .into())
+    }
+
+    fn state(&self) -> &'static str {
+        if self.path.exists() { "does not fit pyproject.toml" } else { "does not exist" }
     }
 
     /// Resolves the inputs and writes the file; whether it changed is returned.

@@ -4,16 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item};
-
-use crate::env_vars;
+use crate::cargo_config::{self, CargoConfig, SEPARATOR};
 use crate::error::{Failure, Result};
 use crate::output::Output;
 use crate::process::Process;
 use crate::project::Project;
-
-/// What separates flags in `CARGO_ENCODED_RUSTFLAGS`.
-const SEPARATOR: &str = "\x1f";
 
 /// The compiler that cargo will use, as it describes itself.
 #[derive(Clone, Debug)]
@@ -69,19 +64,21 @@ impl Rustc {
     }
 }
 
-/// The value of `CARGO_ENCODED_RUSTFLAGS` for a build of the project.
+/// The value of `CARGO_ENCODED_RUSTFLAGS` for a build of the project: the user's flags, and ours.
 pub fn encoded(project: &Project, rustc: &Rustc, output: &Output) -> Result<String> {
-    let mut flags = users_flags(project, rustc.host(), output)?;
-    let cargo_home = env_vars::CARGO_HOME.get().map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| env_vars::HOME.get().map(|home| Path::new(&home).join(".cargo")));
-    let mut prefixes: Vec<(PathBuf, String)> = Vec::new();
-    prefixes.extend(cargo_home.map(|home| (home, "/cargo".to_owned())));
+    let users = CargoConfig::read(&project.root)?.rustflags(rustc.host());
+    for path in &users.conditional {
+        output.warn(format!("rustflags under a cfg(…) target in {} are not applied to wheels", path.display()));
+    }
+    let mut flags = users.flags;
+    let root = project.manifest.workspace_root();
+    // Of several prefixes that match, the last one wins: what lies inside comes after what it lies in.
+    let mut prefixes: Vec<(PathBuf, String)> = vec![(root.to_path_buf(), format!("/{}", project.distribution()))];
+    prefixes.extend(cargo_config::cargo_home().map(|home| (home, "/cargo".to_owned())));
     prefixes.extend(rustc.standard_library(&project.root)?);
-    prefixes.push((project.target_directory(), "/target".to_owned()));
-    // The last prefix that matches wins, so the project goes before the target directory inside it.
-    prefixes.insert(0, (project.manifest.workspace_root().to_path_buf(), format!("/{}", project.distribution())));
+    prefixes.push((project.target_directory.clone(), "/target".to_owned()));
     for directory in project.manifest.crate_directories()? {
-        if !directory.starts_with(project.manifest.workspace_root()) {
+        if !directory.starts_with(root) {
             let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
             prefixes.push((directory, format!("/{name}")));
         }
@@ -90,61 +87,9 @@ pub fn encoded(project: &Project, rustc: &Rustc, output: &Output) -> Result<Stri
     Ok(flags.join(SEPARATOR))
 }
 
-/// The flags that cargo would use without us. Cargo takes them from the first of these places that has any.
-fn users_flags(project: &Project, host: &str, output: &Output) -> Result<Vec<String>> {
-    let text = |variable: &env_vars::Variable| variable.get().map(|value| value.to_string_lossy().into_owned());
-    if let Some(encoded) = text(&env_vars::CARGO_ENCODED_RUSTFLAGS) {
-        return Ok(encoded.split(SEPARATOR).map(str::to_owned).collect());
-    }
-    if let Some(flags) = text(&env_vars::RUSTFLAGS) {
-        return Ok(flags.split_whitespace().map(str::to_owned).collect());
-    }
-    let (mut of_target, mut of_build) = (Vec::new(), Vec::new());
-    for path in config_files(&project.root) {
-        let document: DocumentMut = fs_err::read_to_string(&path)?.parse().map_err(|error| {
-            Failure::usage(format!("{} is not valid TOML", path.display())).detail(format!("{error}").trim())
-        })?;
-        if let Some(targets) = document.get("target").and_then(Item::as_table_like) {
-            let conditional =
-                targets.iter().any(|(name, item)| name.starts_with("cfg(") && item.get("rustflags").is_some());
-            if conditional {
-                output.warn(format!("rustflags under a cfg(…) target in {} are not applied to wheels", path.display()));
-            }
-            of_target.extend(targets.get(host).and_then(|item| item.get("rustflags")).map(flags).unwrap_or_default());
-        }
-        of_build.extend(document.get("build").and_then(|item| item.get("rustflags")).map(flags).unwrap_or_default());
-    }
-    Ok(if of_target.is_empty() { of_build } else { of_target })
-}
-
-/// A string of flags or an array of them.
-fn flags(item: &Item) -> Vec<String> {
-    match item.as_str() {
-        Some(text) => text.split_whitespace().map(str::to_owned).collect(),
-        None => item.as_array().into_iter().flatten().filter_map(|flag| flag.as_str().map(str::to_owned)).collect(),
-    }
-}
-
-/// Cargo's configuration files for a directory, the most general first.
-fn config_files(root: &Path) -> Vec<PathBuf> {
-    let home = env_vars::CARGO_HOME.get().map(|home| PathBuf::from(home).join("config.toml"));
-    let mut files: Vec<PathBuf> = root.ancestors().map(|directory| directory.join(".cargo/config.toml")).collect();
-    files.extend(home.filter(|path| !files.contains(path)));
-    files.reverse();
-    files.retain(|path| path.is_file());
-    files
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flags_are_read_from_strings_and_arrays() {
-        let document: DocumentMut = "a = '-C x=1  -g'\nb = ['-C', 'link-arg=sp ace']".parse().unwrap();
-        assert_eq!(flags(&document["a"]), ["-C", "x=1", "-g"]);
-        assert_eq!(flags(&document["b"]), ["-C", "link-arg=sp ace"]);
-    }
 
     #[test]
     fn the_compiler_is_described_by_its_fields() {

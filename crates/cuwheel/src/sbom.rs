@@ -14,7 +14,7 @@ use crate::wheel_writer::serial_number;
 pub fn native_sources(project: &Project) -> Result<Option<Vec<u8>>> {
     let mut components = Vec::new();
     for file in sources::native_sources(project)? {
-        if file.extension().is_some_and(|extension| extension == "py") {
+        if sources::is_build_script(&file) {
             continue;
         }
         let name = match file.strip_prefix(&project.root) {

@@ -2,7 +2,7 @@
 //!
 //! Not for what goes into it: `[tool.maturin]` decides that.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use cuwheel_inspect::sdist::Sdist;
@@ -79,12 +79,11 @@ fn open_unpacked(root: &Path, file: &str) -> Result<Project> {
 
 /// Refuses an sdist from which a wheel with other files is built.
 fn compare(original: &Wheel, rebuilt: &Wheel, file: &str) -> Result<()> {
-    let paths = |wheel: &Wheel| -> BTreeMap<String, u64> {
-        wheel.entries().iter().map(|entry| (entry.path().to_owned(), entry.size_bytes())).collect()
-    };
+    let paths =
+        |wheel: &Wheel| -> BTreeSet<String> { wheel.entries().iter().map(|entry| entry.path().to_owned()).collect() };
     let (original, rebuilt) = (paths(original), paths(rebuilt));
-    let missing = original.keys().filter(|path| !rebuilt.contains_key(*path)).map(|path| format!("missing: {path}"));
-    let extra = rebuilt.keys().filter(|path| !original.contains_key(*path)).map(|path| format!("extra: {path}"));
+    let missing = original.difference(&rebuilt).map(|path| format!("missing: {path}"));
+    let extra = rebuilt.difference(&original).map(|path| format!("extra: {path}"));
     let differences: Vec<String> = missing.chain(extra).collect();
     if differences.is_empty() {
         return Ok(());

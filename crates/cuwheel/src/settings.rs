@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use toml_edit::{Item, TableLike, Value};
 
 use crate::error::{Failure, Result};
+use crate::files;
 
 /// What a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +132,9 @@ const SCHEMA: &[Setting] = &[
     },
 ];
 
+/// The largest number that a setting may be: four months, where it counts seconds.
+pub const LARGEST_COUNT: u64 = 10_000_000;
+
 /// How the native library is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linker {
@@ -166,6 +170,8 @@ pub struct TestSettings {
     pub paths: Vec<String>,
     /// `test.group`.
     pub group: String,
+    /// Whether the group was named: then it has to exist.
+    pub group_is_given: bool,
     /// `test.requires`.
     pub requires: Vec<String>,
     /// `test.requires-without-dependencies`.
@@ -186,12 +192,25 @@ pub struct TestSettings {
 
 impl Settings {
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
-    pub fn from_table(table: Option<&dyn TableLike>) -> Result<Self> {
+    pub fn from_item(item: Option<&Item>) -> Result<Self> {
         let mut given = BTreeMap::new();
-        if let Some(table) = table {
-            collect("", table, &mut given)?;
+        if let Some(item) = item {
+            let table = item.as_table_like();
+            collect(
+                "",
+                table.ok_or_else(|| Failure::usage("tool.cuwheel is not a table").remedy("write [tool.cuwheel]"))?,
+                &mut given,
+            )?;
         }
+        let group_is_given = given.contains_key("test.group");
         let values = Values(given);
+        for (key, path) in values.paths() {
+            if !files::is_inside(&path) {
+                return Err(Failure::usage(format!("tool.cuwheel.{key} leads out of the project: {path}"))
+                    .remedy("give paths relative to the project, without ..")
+                    .into());
+            }
+        }
         let linker = match values.text("linker").as_str() {
             "zig" => Linker::Zig,
             "system" => Linker::System,
@@ -211,6 +230,7 @@ impl Settings {
             test: TestSettings {
                 paths: values.texts("test.paths"),
                 group: values.text("test.group"),
+                group_is_given,
                 requires: values.texts("test.requires"),
                 requires_without_dependencies: values.texts("test.requires-without-dependencies"),
                 variants: values.texts_by_name("test.variants"),
@@ -234,6 +254,13 @@ impl Values {
         }
         let setting = SCHEMA.iter().find(|setting| setting.key == key).expect("the schema has every key that is read");
         Item::Value(setting.default.parse().expect("defaults in the schema are TOML"))
+    }
+
+    /// Every setting that names a place in the project.
+    fn paths(&self) -> Vec<(&'static str, String)> {
+        let mut paths = vec![("requirements", self.text("requirements"))];
+        paths.extend(self.texts("test.paths").into_iter().map(|path| ("test.paths", path)));
+        paths
     }
 
     fn text(&self, key: &str) -> String {
@@ -293,7 +320,10 @@ fn is_of_kind(item: &Item, kind: Kind) -> bool {
     match kind {
         Kind::Text => item.is_str(),
         Kind::Flag => item.is_bool(),
-        Kind::Count => item.as_integer().is_some_and(|count| count > 0),
+        Kind::Count => item
+            .as_integer()
+            .and_then(|count| u64::try_from(count).ok())
+            .is_some_and(|count| (1..=LARGEST_COUNT).contains(&count)),
         Kind::Texts => texts(item).is_some(),
         Kind::TextsByName => {
             item.as_table_like().is_some_and(|table| table.iter().all(|(_, item)| texts(item).is_some()))
@@ -340,7 +370,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Settings> {
         let document: DocumentMut = text.parse().unwrap();
-        Settings::from_table(document.as_item().as_table_like())
+        Settings::from_item(Some(document.as_item()))
     }
 
     #[track_caller]
@@ -378,6 +408,24 @@ mod tests {
             &expect![[r"
                 error: tool.cuwheel.build_requires is not a setting
                 fix: did you mean tool.cuwheel.build-requires?
+            "]],
+        );
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_the_project_is_refused() {
+        refused(
+            "test.paths = ['tests', '/srv/tests']",
+            &expect![[r"
+                error: tool.cuwheel.test.paths leads out of the project: /srv/tests
+                fix: give paths relative to the project, without ..
+            "]],
+        );
+        refused(
+            "requirements = '../locks'",
+            &expect![[r"
+                error: tool.cuwheel.requirements leads out of the project: ../locks
+                fix: give paths relative to the project, without ..
             "]],
         );
     }

@@ -20,14 +20,14 @@ const NATIVE_EXTENSIONS: &[&str] = &["c", "cc", "cpp", "cxx", "h", "hh", "hpp", 
 /// Python files at the root that a build runs.
 const BUILD_SCRIPTS: &[&str] = &["setup.py", "build.py"];
 
-/// Directories that hold results and not sources, whatever `.gitignore` says.
-const RESULT_DIRECTORIES: &[&str] = &["dist", "target", "__pycache__", ".git", ".venv", "node_modules"];
+/// Directories that hold nothing of the project, wherever they are.
+const NEVER_READ: &[&str] = &["__pycache__", ".git", ".venv", "node_modules"];
 
 /// The C, C++ and CUDA sources of the crates that are compiled, and the build scripts at the root; sorted.
 pub fn native_sources(project: &Project) -> Result<Vec<PathBuf>> {
     let mut found = BTreeSet::new();
     for directory in project.manifest.crate_directories()? {
-        for file in walk(&directory, true)? {
+        for file in walk(project, &directory, true)? {
             let is_native =
                 file.extension().is_some_and(|extension| NATIVE_EXTENSIONS.iter().any(|known| extension == *known));
             let inside = file.strip_prefix(&directory).unwrap_or(&file);
@@ -40,19 +40,29 @@ pub fn native_sources(project: &Project) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().collect())
 }
 
-/// Everything that a build of the project may read; sorted.
+/// Whether C, C++ or CUDA sources are compiled, which include `Python.h`.
+pub fn has_native_sources(project: &Project) -> Result<bool> {
+    Ok(native_sources(project)?.iter().any(|file| !is_build_script(file)))
+}
+
+/// Whether a file is one of the Python files that a build runs.
+pub fn is_build_script(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "py")
+}
+
+/// Everything that a build of the project is known to read before it ran; sorted.
 fn build_inputs(project: &Project) -> Result<BTreeSet<PathBuf>> {
-    let mut inputs: BTreeSet<PathBuf> = walk(&project.root, true)?.into_iter().collect();
+    let mut inputs: BTreeSet<PathBuf> = walk(project, &project.root, true)?.into_iter().collect();
     for directory in project.manifest.crate_directories()? {
         if !directory.starts_with(&project.root) {
-            inputs.extend(walk(&directory, true)?);
+            inputs.extend(walk(project, &directory, true)?);
         }
     }
     // Which versions are compiled is decided here, whether git ignores the file or not.
     inputs.extend(Some(project.manifest.workspace_root().join("Cargo.lock")).filter(|path| path.is_file()));
     // Generated files that git ignores, such as compiled kernels, belong to the package all the same.
     if project.python_source != project.root && project.python_source.is_dir() {
-        let packaged = walk(&project.python_source, false)?;
+        let packaged = walk(project, &project.python_source, false)?;
         inputs.extend(packaged.into_iter().filter(|file| !is_compiled(file)));
     }
     // The lock of the build is part of its environment, and those of the tests come and go with tests.
@@ -63,25 +73,53 @@ fn build_inputs(project: &Project) -> Result<BTreeSet<PathBuf>> {
 
 /// A hash over the paths and contents of every input. Times of modification do not count.
 pub fn fingerprint(project: &Project) -> Result<String> {
+    Ok(hash_of_files(project, build_inputs(project)?.iter()))
+}
+
+/// A hash over the paths and contents of files. One that is absent is an input too: its name alone says so.
+pub fn hash_of_files<'a>(project: &Project, paths: impl Iterator<Item = &'a PathBuf>) -> String {
     let mut hasher = Sha256::new();
-    for file in build_inputs(project)? {
-        let name = file.strip_prefix(&project.root).unwrap_or(&file);
+    for file in paths {
+        let name = file.strip_prefix(&project.root).unwrap_or(file);
         hasher.update(name.as_os_str().as_encoded_bytes());
         hasher.update([0]);
-        // A file that vanishes while we look is an input that changed; its name alone says so next time.
-        if let Ok(content) = std::fs::read(&file) {
+        if let Ok(content) = std::fs::read(file) {
             hasher.update(u64::try_from(content.len()).unwrap_or(u64::MAX).to_le_bytes());
             hasher.update(&content);
         }
     }
-    Ok(files::hex(&hasher.finalize()))
+    files::hex(&hasher.finalize())
+}
+
+/// What cargo noted that it read, beside the inputs that are known anyway: files that git ignores and that are included,
+/// files outside of the project, and what build scripts named. Sorted.
+pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let known = build_inputs(project)?;
+    let mut noted = BTreeSet::new();
+    for directory in profile_directories {
+        let Ok(entries) = std::fs::read_dir(directory) else { continue };
+        let notes = entries.flatten().map(|entry| entry.path());
+        for note in notes.filter(|path| path.extension().is_some_and(|extension| extension == "d")) {
+            // The notes of cargo are only as good as they can be read; what is unreadable says nothing.
+            noted.extend(prerequisites(&std::fs::read_to_string(note).unwrap_or_default()));
+        }
+    }
+    let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
+    Ok(noted.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+}
+
+/// The prerequisites in a rule of make, as cargo writes it: separated by spaces, with spaces in names escaped.
+fn prerequisites(rule: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = rule.lines().next().unwrap_or_default().split_once(": ") else { return Vec::new() };
+    list.replace("\\ ", "\0").split(' ').map(|name| PathBuf::from(name.replace('\0', " "))).collect()
 }
 
 fn is_compiled(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "so" || extension == "pyc")
 }
 
-fn walk(directory: &Path, respect_ignore_files: bool) -> Result<Vec<PathBuf>> {
+fn walk(project: &Project, directory: &Path, respect_ignore_files: bool) -> Result<Vec<PathBuf>> {
+    let results = [project.dist(), project.target_directory.clone(), project.root.join("target")];
     let walker = WalkBuilder::new(directory)
         .hidden(false)
         .parents(false)
@@ -90,9 +128,9 @@ fn walk(directory: &Path, respect_ignore_files: bool) -> Result<Vec<PathBuf>> {
         .ignore(false)
         .git_ignore(respect_ignore_files)
         .require_git(false)
-        .filter_entry(|entry| {
-            let name = entry.file_name();
-            entry.depth() == 0 || !RESULT_DIRECTORIES.iter().any(|result| name == *result)
+        .filter_entry(move |entry| {
+            let never = NEVER_READ.iter().any(|never| entry.file_name() == *never);
+            entry.depth() == 0 || !(never || results.iter().any(|result| entry.path() == result))
         })
         .build();
     let mut found = Vec::new();
@@ -138,7 +176,31 @@ mod tests {
         touch("notes", "changed");
         assert_eq!(fingerprint(&project).unwrap(), first, "no input changed");
         touch("python/p/kernel.ptx", "changed");
-        assert_ne!(fingerprint(&project).unwrap(), first, "a packaged file changed");
+        let second = fingerprint(&project).unwrap();
+        assert_ne!(second, first, "a packaged file changed");
+        // Only results are left out by their place, not whatever has their name.
+        files::write_atomically(&directory.path().join("src/target/mod.rs"), b"").unwrap();
+        assert_ne!(fingerprint(&project).unwrap(), second, "a source was added");
+    }
+
+    #[test]
+    fn what_cargo_noted_is_read_with_its_escapes() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = project(directory.path());
+        let root = directory.path().display().to_string();
+        let outside = tempfile::NamedTempFile::with_prefix("out side").unwrap();
+        let noted = [
+            format!("{root}/target/release/out.rs"),
+            format!("{root}/src/lib.rs"),
+            format!("{root}/notes"),
+            outside.path().display().to_string(),
+        ];
+        let rule = format!("{root}/target/release/lib.so: {}\n", noted.map(|name| name.replace(' ', "\\ ")).join(" "));
+        files::write_atomically(&directory.path().join("target/release/lib.d"), rule.as_bytes()).unwrap();
+        let found = inputs_noted_by_cargo(&project, &[directory.path().join("target/release")]).unwrap();
+        let mut expected = [outside.path().to_path_buf(), directory.path().join("notes")];
+        expected.sort();
+        assert_eq!(found, expected, "known inputs and results are not repeated");
     }
 
     #[test]

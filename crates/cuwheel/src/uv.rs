@@ -8,6 +8,7 @@ use fs_err as fs;
 
 use crate::cache::Cache;
 use crate::error::{Failure, Result};
+use crate::files;
 use crate::interpreter::Interpreter;
 use crate::lock_file::FileLock;
 use crate::output::Output;
@@ -23,6 +24,8 @@ const OLDEST: (u32, u32, u32) = (0, 5, 0);
 #[derive(Clone, Debug)]
 pub struct Uv {
     program: PathBuf,
+    python: PathBuf,
+    directory: PathBuf,
     offline: bool,
 }
 
@@ -39,15 +42,28 @@ pub struct CompileOptions<'a> {
 
 impl Uv {
     /// Takes uv from PATH when it is recent enough, else from the cache, where it is installed when it is missing.
-    pub fn find(interpreter: &Interpreter, cache: &Cache, offline: bool, output: &Output) -> Result<Self> {
-        if let Some(program) = find_program("uv") {
-            match version_of(&program) {
-                Some(version) if version >= OLDEST => return Ok(Self { program, offline }),
-                _ => output.warn(format!("{} is too old or does not run: using a uv of our own", program.display())),
+    ///
+    /// It works in the directory of the project, whose `uv.toml` and `[tool.uv]` say which index to use.
+    pub fn find(
+        interpreter: &Interpreter,
+        cache: &Cache,
+        project: &Path,
+        offline: bool,
+        output: &Output,
+    ) -> Result<Self> {
+        let on_path = find_program("uv").filter(|program| {
+            let is_recent = version_of(program).is_some_and(|version| version >= OLDEST);
+            if !is_recent {
+                output.warn(format!("{} is too old or does not run: using a uv of our own", program.display()));
             }
-        }
-        let program = bootstrapped(interpreter, cache, offline, output)?;
-        Ok(Self { program, offline })
+            is_recent
+        });
+        let program = match on_path {
+            Some(program) => program,
+            None => bootstrapped(interpreter, cache, offline, output)?,
+        };
+        let (python, directory) = (interpreter.base_executable.clone(), project.to_path_buf());
+        Ok(Self { program, python, directory, offline })
     }
 
     /// The executable.
@@ -57,11 +73,9 @@ impl Uv {
     }
 
     fn process(&self) -> Process {
-        // An active environment must not become the one that is written to, and projects of the directory we are in do
-        // not matter here.
-        let process = Process::new(&self.program)
-            .env_remove("VIRTUAL_ENV")
-            .env_remove("CONDA_PREFIX")
+        let process = SETTINGS_OF_OTHER_INSTALLS
+            .iter()
+            .fold(Process::new(&self.program).directory(&self.directory), Process::env_remove)
             .env("UV_NO_PROGRESS", "1")
             .env("UV_PYTHON_DOWNLOADS", "never");
         if self.offline { process.env("UV_OFFLINE", "1") } else { process }
@@ -72,7 +86,14 @@ impl Uv {
         if finished.status.success() {
             return Ok(finished);
         }
-        let mut failure = Failure::machine(format!("uv could not {purpose}")).details(finished.tail(12));
+        let message = format!("uv could not {purpose}");
+        // uv's own words for what no other machine could do either.
+        let is_mistake =
+            ["No solution found", "not found in the package registry", "is not compatible with the current"]
+                .iter()
+                .any(|words| finished.stderr.contains(words));
+        let failure = if is_mistake && !self.offline { Failure::usage(message) } else { Failure::machine(message) };
+        let mut failure = failure.details(finished.tail(12));
         if self.offline {
             failure = failure.remedy("run the command once without --offline, so that the packages are in uv's cache");
         }
@@ -84,8 +105,10 @@ impl Uv {
         let directory = tempfile::tempdir()?;
         let (input, lock) = (directory.path().join("requirements.in"), directory.path().join("requirements.txt"));
         fs::write(&input, inputs.join("\n") + "\n")?;
-        if let Some(preferred) = options.preferred {
-            fs::copy(preferred, &lock)?;
+        // What is no text is no lock whose versions could be kept.
+        let preferred = options.preferred.and_then(|preferred| fs::read_to_string(preferred).ok());
+        if let Some(preferred) = &preferred {
+            fs::write(&lock, preferred)?;
         }
         let mut process = self.process().args([
             "pip",
@@ -97,8 +120,8 @@ impl Uv {
             "--no-annotate",
             "--output-file",
         ]);
-        process = process.arg(&lock);
-        if options.preferred.is_none() {
+        process = process.arg(&lock).arg("--python").arg(&self.python);
+        if preferred.is_none() {
             process = process.arg("--upgrade");
         }
         if !options.with_dependencies {
@@ -126,7 +149,8 @@ impl Uv {
 
     /// Installs one wheel by its path and nothing else.
     pub fn install_wheel(&self, environment: &Path, wheel: &Path) -> Result<()> {
-        let process = self.pip(environment, "install").arg("--no-deps").arg(wheel);
+        let wheel = files::absolute(wheel)?;
+        let process = self.pip(environment, "install").arg("--no-deps").arg(&wheel);
         self.run(&process, &format!("install {}", wheel.display())).map(drop)
     }
 
@@ -134,6 +158,37 @@ impl Uv {
         self.process().args(["pip", command, "--quiet", "--python"]).arg(environment.join("bin/python"))
     }
 }
+
+/// Variables with which a user or a CI system steers other installs: an active environment must not become the one that
+/// is written to, and constraints of theirs are not part of our locks. Those for indexes, proxies and certificates stay.
+const SETTINGS_OF_OTHER_INSTALLS: &[&str] = &[
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "UV_REQUIRE_HASHES",
+    "UV_CONSTRAINT",
+    "UV_OVERRIDE",
+    "UV_EXCLUDE",
+    "UV_BUILD_CONSTRAINT",
+    "UV_NO_BINARY",
+    "UV_NO_BUILD",
+    "UV_SYSTEM_PYTHON",
+    "UV_BREAK_SYSTEM_PACKAGES",
+    "UV_PYTHON",
+    "UV_TARGET",
+    "UV_PREFIX",
+    "UV_PROJECT",
+    "UV_WORKING_DIRECTORY",
+    "UV_RESOLUTION",
+    "UV_PRERELEASE",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PIP_USER",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_CONSTRAINT",
+    "PIP_REQUIREMENT",
+    "PIP_NO_BINARY",
+];
 
 fn version_of(program: &Path) -> Option<(u32, u32, u32)> {
     let finished = Process::new(program).arg("--version").capture().ok()?;
@@ -155,7 +210,9 @@ fn bootstrapped(interpreter: &Interpreter, cache: &Cache, offline: bool, output:
             .remedy("install uv, or run the command once without --offline")
             .into());
     }
-    let _lock = FileLock::acquire(&home.with_extension("lock"), "installing uv", output)?;
+    let mut lock = home.clone().into_os_string();
+    lock.push(".lock");
+    let _lock = FileLock::acquire(Path::new(&lock), "installing uv", output)?;
     if program.is_file() {
         return Ok(program);
     }
@@ -177,13 +234,17 @@ fn bootstrapped(interpreter: &Interpreter, cache: &Cache, offline: bool, output:
             .remedy("install uv and put it on PATH, or check the network and pip's settings")
             .into());
     }
+    if home.exists() {
+        fs::remove_dir_all(&home)?;
+    }
     fs::rename(&target, &home)?;
     Ok(program)
 }
 
 /// The interpreter's pip, or that of a scratch environment where the interpreter has none.
 fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
-    let own = Process::new(&interpreter.base_executable).args(["-I", "-m", "pip"]);
+    let clean = |process: Process| SETTINGS_OF_OTHER_INSTALLS.iter().fold(process, Process::env_remove);
+    let own = clean(Process::new(&interpreter.base_executable)).args(["-I", "-m", "pip"]);
     if own.clone().arg("--version").capture()?.status.success() {
         return Ok(own);
     }
@@ -197,5 +258,5 @@ fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
         .remedy("install uv, or pip for that interpreter (python3-venv on Debian and Ubuntu)")
         .into());
     }
-    Ok(Process::new(environment.join("bin/python")).args(["-I", "-m", "pip"]))
+    Ok(clean(Process::new(environment.join("bin/python"))).args(["-I", "-m", "pip"]))
 }

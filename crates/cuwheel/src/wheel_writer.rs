@@ -19,7 +19,7 @@ use crate::files;
 /// What a wheel gains and loses when it is rewritten.
 #[derive(Debug, Default)]
 pub struct Changes<'a> {
-    /// Files that are added, by path.
+    /// Files that are added, by path inside the `.dist-info` directory.
     pub additions: BTreeMap<String, Vec<u8>>,
     /// Directories whose paths are replaced in bills of materials, each with the name that takes its place.
     pub private_paths: Vec<(&'a Path, String)>,
@@ -43,40 +43,46 @@ pub fn rewrite(wheel: &[u8], changes: &Changes<'_>) -> Result<Vec<u8>> {
         }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
+        let mode = mode_of(&path, entry.unix_mode());
         drop(entry);
         if is_bill_of_materials(&path) {
             content = normalise_bill(&content, &changes.private_paths).with_context(|| format!("reading {path}"))?;
-            add(&mut writer, &path, &content)?;
+            add(&mut writer, &path, &content, mode)?;
         } else {
             // Unchanged contents are not compressed again.
-            let mode = mode_of(&path);
             writer.raw_copy_file_touch(archive.by_index_raw(index)?, DateTime::default(), Some(mode))?;
         }
         record.push((path, record_hash(&content), content.len()));
     }
-    for (path, content) in &changes.additions {
-        add(&mut writer, path, content)?;
-        record.push((path.clone(), record_hash(content), content.len()));
-    }
     let record_path = record_path.ok_or_else(|| Failure::failed("maturin wrote a wheel without RECORD"))?;
-    add(&mut writer, &record_path, render_record(&record, &record_path).as_bytes())?;
+    let dist_info = record_path.trim_end_matches("RECORD");
+    for (path, content) in &changes.additions {
+        let path = format!("{dist_info}{path}");
+        add(&mut writer, &path, content, 0o644)?;
+        record.push((path, record_hash(content), content.len()));
+    }
+    add(&mut writer, &record_path, render_record(&record, &record_path).as_bytes(), 0o644)?;
     Ok(writer.finish()?.into_inner())
 }
 
-fn add(writer: &mut ZipWriter<Cursor<Vec<u8>>>, path: &str, content: &[u8]) -> Result<()> {
+fn add(writer: &mut ZipWriter<Cursor<Vec<u8>>>, path: &str, content: &[u8], mode: u32) -> Result<()> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .last_modified_time(DateTime::default())
-        .unix_permissions(mode_of(path));
+        .unix_permissions(mode);
     writer.start_file(path, options)?;
     writer.write_all(content)?;
     Ok(())
 }
 
-/// What the umask of the builder must not decide.
-fn mode_of(path: &str) -> u32 {
+/// The mode without what the umask of the builder decides: what may be executed stays so, for everyone.
+fn mode_of(path: &str, mode: Option<u32>) -> u32 {
     let is_library = Path::new(path).extension().is_some_and(|extension| extension == "so") || path.contains(".so.");
-    if is_library || path.contains(".data/scripts/") { 0o755 } else { 0o644 }
+    if is_library || path.contains(".data/scripts/") || mode.is_some_and(|mode| mode & 0o111 != 0) {
+        0o755
+    } else {
+        0o644
+    }
 }
 
 fn render_record(record: &[(String, String, usize)], record_path: &str) -> String {
@@ -88,7 +94,7 @@ fn render_record(record: &[(String, String, usize)], record_path: &str) -> Strin
 }
 
 fn quoted(path: &str) -> String {
-    if path.contains(['"', ',']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
+    if path.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
 }
 
 fn record_hash(content: &[u8]) -> String {
@@ -158,6 +164,17 @@ mod tests {
         let one = normalised("/home/ünï/sp ace", "urn:uuid:1");
         assert_eq!(one, normalised("/srv/two", "urn:uuid:2"));
         assert!(one.contains("path+file:///project/crates/x#1") && !one.contains("timestamp"), "{one}");
+    }
+
+    #[test]
+    fn what_may_be_executed_stays_so() {
+        let modes = [
+            ("p/tool.sh", Some(0o100_700)),
+            ("p/data", Some(0o100_600)),
+            ("p/x.so", None),
+            ("p-1.data/scripts/s", None),
+        ];
+        assert_eq!(modes.map(|(path, mode)| mode_of(path, mode)), [0o755, 0o644, 0o755, 0o755]);
     }
 
     #[test]

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
 use crate::env_vars;
-use crate::environment::BuildEnvironment;
+use crate::environment::{Access, BuildEnvironment};
 use crate::error::Result;
 use crate::files;
 use crate::inspection;
 use crate::interpreter::{self, Interpreter, Request};
 use crate::lock_file::FileLock;
 use crate::manifest::{self, SdistReport, WheelReport};
-use crate::maturin::{self, Compilation, WheelAbi};
+use crate::maturin::{self, AbiRequest, Compilation, WheelAbi};
 use crate::output::Output;
 use crate::process::check_interrupted;
 use crate::project::Project;
 use crate::proof;
-use crate::requirements::{self, Lock, LockPolicy};
+use crate::requirements::{self, Lock};
 use crate::rustflags::Rustc;
 use crate::sbom;
 use crate::sdist;
@@ -63,7 +63,6 @@ pub struct Arguments {
 
 /// What will be built, and how.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are the flags of the command line")]
 pub struct Plan {
     project: Project,
     wheels: Vec<PlannedWheel>,
@@ -71,14 +70,12 @@ pub struct Plan {
     linker: Linker,
     sdist: bool,
     force: bool,
-    offline: bool,
-    locked: bool,
+    access: Access,
     lock: Lock,
-    lock_policy: LockPolicy,
     cache: Cache,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct PlannedWheel {
     interpreter: Interpreter,
     abi: WheelAbi,
@@ -102,6 +99,9 @@ pub struct Built {
 #[derive(Deserialize, Serialize)]
 struct Stamp {
     fingerprint: String,
+    /// Files that cargo noted as read, beside those of the fingerprint.
+    noted: Vec<PathBuf>,
+    noted_hash: String,
     report: WheelReport,
 }
 
@@ -128,11 +128,17 @@ impl Plan {
         let mut wheels = Vec::new();
         for request in requests {
             let interpreter = interpreter::find(request, output)?;
-            let abi = WheelAbi::choose(&project.abi3, &interpreter, request.is_some() && !arguments.abi3)?;
-            wheels.push(PlannedWheel { interpreter, abi });
+            let abi_request = match (arguments.abi3, request) {
+                (true, _) => AbiRequest::Abi3,
+                (false, Some(_)) => AbiRequest::Specific,
+                (false, None) => AbiRequest::Default,
+            };
+            let abi = WheelAbi::choose(&project, &interpreter, abi_request)?;
+            let wheel = PlannedWheel { interpreter, abi };
+            if !wheels.contains(&wheel) {
+                wheels.push(wheel);
+            }
         }
-        let lock_policy =
-            if arguments.locked || arguments.common.offline { LockPolicy::Refuse } else { LockPolicy::Update };
         let compatibility = arguments.compatibility.as_ref().unwrap_or(&project.settings.compatibility).clone();
         inspection::check_compatibility(&compatibility)?;
         // zig would not link against the glibc of this machine.
@@ -144,9 +150,7 @@ impl Plan {
             wheels,
             sdist: arguments.sdist,
             force: arguments.force,
-            offline: arguments.common.offline,
-            locked: arguments.locked,
-            lock_policy,
+            access: Access { offline: arguments.common.offline, locked: arguments.locked },
             cache: Cache::locate()?,
             project,
         })
@@ -166,7 +170,8 @@ impl Plan {
         let _ = writeln!(text, "requirements  {}", self.lock.inputs().join(", "));
         let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
         for wheel in &self.wheels {
-            let arguments = maturin::arguments(project, &wheel.abi, &self.compatibility, self.linker, self.offline);
+            let arguments =
+                maturin::arguments(project, &wheel.abi, &self.compatibility, self.linker, self.access.offline);
             let _ = writeln!(text, "wheel         dist/{}", self.file_name(wheel));
             let _ = writeln!(
                 text,
@@ -198,7 +203,7 @@ impl Plan {
                 json!({
                     "file": self.file_name(wheel),
                     "interpreter": wheel.interpreter,
-                    "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, self.offline),
+                    "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, self.access.offline),
                 })
             })
             .collect();
@@ -222,15 +227,20 @@ impl Plan {
     /// Builds everything. Only one process builds a checkout at a time.
     pub fn run(&self, output: &Output) -> Result<(Vec<Built>, Option<SdistReport>)> {
         let project = &self.project;
-        let _lock = FileLock::acquire(&project.work_directory().join("lock"), "build-wheel", output)?;
+        let _lock = FileLock::acquire(&build_lock(&self.cache, project)?, "build-wheel", output)?;
+        remove_abandoned(project);
         let rustc = Rustc::probe(&project.root)?;
         if !self.lock.is_current() {
             // What is not declared comes before what cannot be resolved: it is the cause.
             requirements::check_declared(project, self.linker)?;
         }
         // Both locks are written before the sources are hashed: the next build has to find the same.
-        self.lock.ensure(self.lock_policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
-        maturin::ensure_cargo_lock(project, self.locked, self.offline, output)?;
+        let policy = self.access.policy();
+        self.lock.ensure(policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
+        if let Some(lock) = Lock::of_runtime(project) {
+            lock.ensure(policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
+        }
+        maturin::ensure_cargo_lock(project, self.access, output)?;
         let sources = sources::fingerprint(project)?;
         let mut built = Vec::new();
         for wheel in &self.wheels {
@@ -244,7 +254,7 @@ impl Plan {
     }
 
     fn uv(&self, interpreter: &Interpreter, output: &Output) -> Result<Uv> {
-        Uv::find(interpreter, &self.cache, self.offline, output)
+        Uv::find(interpreter, &self.cache, &self.project.root, self.access.offline, output)
     }
 
     fn build(&self, wheel: &PlannedWheel, rustc: &Rustc, sources: &str, output: &Output) -> Result<Built> {
@@ -264,7 +274,7 @@ impl Plan {
             });
         }
         requirements::check_declared(&self.project, self.linker)?;
-        if environment_needs_headers(&self.project)? {
+        if sources::has_native_sources(&self.project)? {
             wheel.interpreter.require_headers()?;
         }
         environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
@@ -275,8 +285,15 @@ impl Plan {
         let path = self.project.dist().join(&file);
         let report = self.prove(&bytes, &file, wheel, &uv()?, output)?;
         files::write_atomically(&path, &bytes)?;
-        let stamp = Stamp { fingerprint, report: report.clone() };
-        files::write_atomically(&stamp_path, serde_json::to_string_pretty(&stamp)?.as_bytes())?;
+        if sources::fingerprint(&self.project)? == sources {
+            let noted =
+                sources::inputs_noted_by_cargo(&self.project, &maturin::profile_directories(&self.project, rustc))?;
+            let noted_hash = sources::hash_of_files(&self.project, noted.iter());
+            let stamp = Stamp { fingerprint, noted, noted_hash, report: report.clone() };
+            files::write_atomically(&stamp_path, serde_json::to_string_pretty(&stamp)?.as_bytes())?;
+        } else {
+            output.warn("sources changed while they were compiled: the wheel may hold either state, build it again");
+        }
         Ok(Built { path, report, compiled_crates, was_current: false, seconds: started.elapsed().as_secs_f64() })
     }
 
@@ -310,7 +327,9 @@ impl Plan {
         }
         let stamp: Stamp = serde_json::from_slice(&fs::read(stamp).ok()?).ok()?;
         let path = self.project.dist().join(&stamp.report.file);
-        let is_same = stamp.fingerprint == fingerprint && files::sha256_of_file(&path).ok()? == stamp.report.sha256;
+        let is_same = stamp.fingerprint == fingerprint
+            && sources::hash_of_files(&self.project, stamp.noted.iter()) == stamp.noted_hash
+            && files::sha256_of_file(&path).ok()? == stamp.report.sha256;
         is_same.then_some((path, stamp.report))
     }
 
@@ -330,7 +349,7 @@ impl Plan {
             abi: &wheel.abi,
             compatibility: &self.compatibility,
             linker: self.linker,
-            offline: self.offline,
+            offline: self.access.offline,
             locked: true,
             log,
         }
@@ -342,12 +361,9 @@ impl Plan {
         fs::write(&path, bytes)?;
         let opened = inspection::open(file, bytes)?;
         let modules = proof::modules_to_import(&opened, &self.project.settings.modules);
-        let dependencies =
-            if self.project.dependencies.is_empty() { None } else { Some(Lock::of_tests(&self.project, None)?) };
-        if let Some(lock) = &dependencies {
-            lock.ensure(self.lock_policy, &|| Ok(uv.clone()), output)?;
-        }
-        proof::prove_import(&path, &opened, &modules, &wheel.interpreter, dependencies.as_ref(), uv, output)?;
+        let dependencies = Lock::of_runtime(&self.project);
+        let machine = (&self.cache, &wheel.interpreter, uv);
+        proof::prove_import(&path, &opened, &modules, machine, dependencies.as_ref(), output)?;
         inspection::report(&opened, bytes, &wheel.interpreter, modules)
     }
 
@@ -370,24 +386,38 @@ fn compile(compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, S
     let project = compilation.project;
     let work = project.work_directory();
     fs::create_dir_all(&work)?;
-    let scratch = tempfile::Builder::new().prefix("wheel-").tempdir_in(&work)?;
+    let scratch = tempfile::Builder::new().prefix(SCRATCH_PREFIX).tempdir_in(&work)?;
     let compiled = compilation.run(scratch.path(), output)?;
     let file = compiled.wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     output.step("package", &file);
     let mut changes = Changes { private_paths: inspection::private_paths(project)?, ..Changes::default() };
     if let Some(bill) = sbom::native_sources(project)? {
-        let dist_info = format!("{}-{}.dist-info", project.distribution(), project.version);
-        changes.additions.insert(format!("{dist_info}/sboms/native-sources.cyclonedx.json"), bill);
+        changes.additions.insert("sboms/native-sources.cyclonedx.json".to_owned(), bill);
     }
     let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
     inspection::inspect(&file, &bytes, compilation)?;
     Ok((bytes, file, compiled.compiled_crates))
 }
 
-/// Whether C or C++ sources are compiled, which include `Python.h`.
-fn environment_needs_headers(project: &Project) -> Result<bool> {
-    Ok(sources::native_sources(project)?.iter().any(|file| file.extension().is_some_and(|extension| extension != "py")))
+/// The lock of a checkout, wherever cargo compiles it.
+pub fn build_lock(cache: &Cache, project: &Project) -> Result<PathBuf> {
+    let name = files::sha256(project.root.as_os_str().as_encoded_bytes());
+    Ok(cache.directory("locks")?.join(format!("{}.lock", &name[..24])))
 }
+
+/// Removes what a killed build left in the checkout. The lock is held: no live build can own it.
+fn remove_abandoned(project: &Project) {
+    let Ok(entries) = std::fs::read_dir(project.work_directory()) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH_PREFIX)) {
+            // Housekeeping: what cannot be removed stays.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// What names of directories start with that live as long as one compilation.
+const SCRATCH_PREFIX: &str = "wheel-";
 
 impl Built {
     fn to_json(&self) -> Value {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
 use crate::error::{Failure, Result};
-use crate::interpreter;
+use crate::interpreter::{self, Request};
 use crate::output::Output;
 use crate::process::check_interrupted;
 use crate::project::Project;
@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Take the newest versions that fit, instead of keeping those of the present locks
     #[arg(long)]
     pub upgrade: bool,
+    /// Resolve with this Python: a version or a path
+    #[arg(long, value_name = "VERSION|PATH")]
+    pub python: Option<Request>,
     /// Change nothing; fail when a lock does not fit pyproject.toml
     #[arg(long, conflicts_with = "upgrade")]
     pub check: bool,
@@ -39,8 +42,8 @@ pub fn execute(project: &Project, arguments: &Arguments, output: &Output) -> Res
     if arguments.check {
         return check(&locks);
     }
-    let interpreter = interpreter::find(None, output)?;
-    let uv = Uv::find(&interpreter, &Cache::locate()?, arguments.common.offline, output)?;
+    let interpreter = interpreter::find(arguments.python.as_ref(), output)?;
+    let uv = Uv::find(&interpreter, &Cache::locate()?, &project.root, arguments.common.offline, output)?;
     let (mut text, mut files) = (String::new(), Vec::new());
     for lock in &locks {
         check_interrupted()?;

@@ -11,17 +11,19 @@ use serde_json::{Value, json};
 
 use super::build_wheel;
 use crate::cache::Cache;
+use crate::cargo;
 use crate::cli::{Common, Outcome};
-use crate::env_vars;
-use crate::environment::{BuildEnvironment, FreshEnvironment};
+use crate::environment::{Access, BuildEnvironment, FreshEnvironment};
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::inspection;
 use crate::interpreter::{self, Interpreter, Request};
 use crate::output::Output;
-use crate::process::{Process, check_interrupted};
+use crate::process::check_interrupted;
 use crate::project::Project;
 use crate::pytest::{Counts, Proven, Run};
 use crate::requirements::{Lock, LockPolicy};
+use crate::settings::LARGEST_COUNT;
 use crate::uv::Uv;
 
 /// The arguments of `test`.
@@ -46,10 +48,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Seconds that one Python test may take
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub timeout: Option<u64>,
     /// Seconds that a run of the Python tests may take
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub total_timeout: Option<u64>,
     /// Fail instead of resolving requirements again
     #[arg(long)]
@@ -57,6 +59,11 @@ pub struct Arguments {
     /// Arguments for pytest
     #[arg(last = true, value_name = "PYTEST ARGS")]
     pub pytest: Vec<String>,
+}
+
+/// As many seconds as the settings allow.
+fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=LARGEST_COUNT)
 }
 
 /// The name of the run without extra requirements.
@@ -70,7 +77,7 @@ struct Plan<'a> {
     interpreter: Interpreter,
     rust: bool,
     runs: Vec<PlannedRun>,
-    lock_policy: LockPolicy,
+    access: Access,
 }
 
 #[derive(Debug)]
@@ -135,14 +142,15 @@ impl<'a> Plan<'a> {
             });
             runs.push(PlannedRun { name: name.unwrap_or(DEFAULT_VARIANT).to_owned(), lock, junit });
         }
-        let refuse = arguments.locked || arguments.common.offline;
+        let access = Access { offline: arguments.common.offline, locked: arguments.locked };
+        check_early(project, arguments, &runs, access)?;
         Ok(Self {
             project,
             arguments,
             interpreter: interpreter::find(arguments.python.as_ref(), output)?,
             rust: project.settings.test.rust && !arguments.no_rust,
             runs,
-            lock_policy: if refuse { LockPolicy::Refuse } else { LockPolicy::Update },
+            access,
         })
     }
 
@@ -181,86 +189,95 @@ impl<'a> Plan<'a> {
         json!({ "plan": { "rust": self.rust, "wheel": self.arguments.wheel, "interpreter": self.interpreter, "runs": runs } })
     }
 
-    fn uv(&self, output: &Output) -> Result<Uv> {
-        Uv::find(&self.interpreter, &Cache::locate()?, self.arguments.common.offline, output)
+    /// The interpreter that builds: the default one, so that `build-wheel` and the Rust tests share an environment, or the
+    /// one that tests where there is no other.
+    fn builder(&self, output: &Output) -> Interpreter {
+        interpreter::find(None, output).unwrap_or_else(|_| self.interpreter.clone())
     }
 
     /// `cargo test`, with what build scripts need.
     fn run_rust(&self, output: &Output) -> Result<Row> {
-        let cache = Cache::locate()?;
-        let lock = Lock::of_build(self.project);
-        // The same interpreter as `build-wheel` takes, so that both share an environment.
-        let interpreter = interpreter::find(None, output)?;
-        let uv = || Uv::find(&interpreter, &cache, self.arguments.common.offline, output);
-        lock.ensure(self.lock_policy, &uv, output)?;
-        let environment = BuildEnvironment::locate(&cache, &interpreter, &lock)?;
-        environment.provision(&cache, &interpreter, &lock, &uv, output)?;
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut process = cargo_process(&cargo, &interpreter, &environment)?
+        let interpreter = self.builder(output);
+        let environment = BuildEnvironment::ready(self.project, &interpreter, self.access, output)?;
+        let test = &self.project.settings.test;
+        let mut process = cargo::with_headers(cargo::process(), &interpreter, &environment)?
             .directory(&self.project.root)
             .arg("test")
-            .args(&self.project.settings.test.cargo_args);
-        if self.arguments.common.offline {
+            .args(&test.cargo_args)
+            .deadline(self.total_timeout());
+        if self.access.offline {
             process = process.arg("--offline");
         }
-        output.step("test", &format!("cargo test {}", self.project.settings.test.cargo_args.join(" ")));
+        output.step("test", &format!("cargo test {}", test.cargo_args.join(" ")));
         let mut counts = Counts::default();
         let finished = process.stream(&mut |line| {
-            eprintln!("{line}");
+            output.line(line);
             add_rust_result(line, &mut counts);
         })?;
+        if !finished.status.success() && counts.failed == 0 {
+            return Err(Failure::failed(format!("cargo test ended with {}", finished.status))
+                .details(finished.tail(if output.is_quiet() { 40 } else { 4 }))
+                .remedy("mend what cargo says; `--no-rust` leaves the Rust tests out")
+                .into());
+        }
         Ok(Row { name: "rust".to_owned(), counts, succeeded: finished.status.success(), note: "cargo test".to_owned() })
     }
 
     /// The wheel that was given, or the one that `build-wheel` makes.
     fn wheel(&self, output: &Output) -> Result<WheelUnderTest> {
-        let path = if let Some(path) = &self.arguments.wheel {
-            path.clone()
-        } else {
-            // An abi3 wheel serves every interpreter but the free-threaded ones, which get a wheel of their own.
-            let python = if self.project.abi3.floor().is_none() || self.interpreter.gil_disabled {
-                vec![Request::Path(self.interpreter.base_executable.clone())]
-            } else {
-                Vec::new()
-            };
-            let arguments = build_wheel::Arguments {
-                common: self.arguments.common.clone(),
-                python,
-                abi3: false,
-                compatibility: None,
-                sdist: false,
-                force: false,
-                locked: self.arguments.locked,
-            };
-            let plan = build_wheel::Plan::new(self.project.clone(), &arguments, output)?;
-            plan.run(output)?.0.remove(0).path
+        let path = match &self.arguments.wheel {
+            Some(path) => path.clone(),
+            None => self.build(output)?,
         };
-        if !path.is_file() {
-            return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
-                .remedy("give the path of a wheel, or leave --wheel out to build one")
+        let path = files::absolute(&path)?;
+        let wheel = Wheel::open(&path).map_err(inspection::unreadable)?;
+        if !wheel.name().is_distribution(&self.project.name) {
+            return Err(Failure::usage(format!("{} is no wheel of {}", wheel.file_name(), self.project.name))
+                .remedy("give a wheel of the project whose tests are run")
                 .into());
         }
-        let path = files::absolute(&path)?;
-        Ok(WheelUnderTest { wheel: Wheel::open(&path)?, path })
+        Ok(WheelUnderTest { path, wheel })
+    }
+
+    fn build(&self, output: &Output) -> Result<PathBuf> {
+        // An abi3 wheel serves every interpreter but the free-threaded ones, which get a wheel of their own.
+        let is_specific = self.project.abi3.floor().is_none() || self.interpreter.gil_disabled;
+        let builder = if is_specific { self.interpreter.clone() } else { self.builder(output) };
+        let arguments = build_wheel::Arguments {
+            common: self.arguments.common.clone(),
+            python: vec![Request::Path(builder.base_executable)],
+            abi3: !is_specific,
+            compatibility: None,
+            sdist: false,
+            force: false,
+            locked: self.access.locked,
+        };
+        let plan = build_wheel::Plan::new(self.project.clone(), &arguments, output)?;
+        Ok(plan.run(output)?.0.remove(0).path)
+    }
+
+    fn total_timeout(&self) -> Duration {
+        Duration::from_secs(self.arguments.total_timeout.unwrap_or(self.project.settings.test.total_timeout_s))
     }
 
     fn run_python(&self, run: &PlannedRun, under_test: &WheelUnderTest, output: &Output) -> Result<Row> {
         let WheelUnderTest { wheel, path } = under_test;
-        let uv = self.uv(output)?;
-        run.lock.ensure(self.lock_policy, &|| Ok(uv.clone()), output)?;
+        let cache = Cache::locate()?;
+        let uv = Uv::find(&self.interpreter, &cache, &self.project.root, self.access.offline, output)?;
+        run.lock.ensure(self.access.policy(), &|| Ok(uv.clone()), output)?;
         output.step("test", &format!("{} ({}) on {}", wheel.file_name(), run.name, self.interpreter));
-        let environment = FreshEnvironment::create(&self.interpreter, &uv)?;
+        let environment = FreshEnvironment::create(&cache, &self.interpreter, &uv)?;
         uv.sync(&environment.path(), &run.lock.path)?;
         uv.install_wheel(&environment.path(), path)?;
-        let test = &self.project.settings.test;
+        let timeout_s = self.arguments.timeout.unwrap_or(self.project.settings.test.timeout_s);
         let proven = Run {
             project: self.project,
             wheel,
             environment: &environment,
             arguments: &self.arguments.pytest,
             junit: run.junit.as_deref(),
-            timeout: Duration::from_secs(self.arguments.timeout.unwrap_or(test.timeout_s)),
-            total_timeout: Duration::from_secs(self.arguments.total_timeout.unwrap_or(test.total_timeout_s)),
+            timeout: Duration::from_secs(timeout_s),
+            total_timeout: self.total_timeout(),
         }
         .execute(output)?;
         if proven.counts.executed() == 0 && proven.counts.errors == 0 {
@@ -269,6 +286,9 @@ impl<'a> Plan<'a> {
                     "a suite without tests proves nothing: check the paths, the selection and the reasons of the skips",
                 )
                 .into());
+        }
+        if proven.modules == 0 {
+            output.warn(format!("no test imported {}: the run says nothing about it", self.project.name));
         }
         Ok(self.row(run, proven))
     }
@@ -279,24 +299,24 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Cargo with the environment that build scripts of `cuwheel-build` read.
-pub fn cargo_process(
-    cargo: &std::ffi::OsStr,
-    interpreter: &Interpreter,
-    environment: &BuildEnvironment,
-) -> Result<Process> {
-    let mut process = Process::new(cargo)
-        .env(env_vars::CUWHEEL_PYTHON.name, environment.python())
-        .env(env_vars::CUWHEEL_PYTHON_INCLUDE.name, &interpreter.include);
-    if let Some(include) = environment.numpy_include()? {
-        process = process.env(env_vars::CUWHEEL_NUMPY_INCLUDE.name, include);
+/// Refuses what would only be noticed after minutes of work.
+fn check_early(project: &Project, arguments: &Arguments, runs: &[PlannedRun], access: Access) -> Result<()> {
+    if let Some(path) = arguments.wheel.as_ref().filter(|path| !path.is_file()) {
+        return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
+            .remedy("give the path of a wheel, or leave --wheel out to build one")
+            .into());
     }
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(env_vars::is_set_by_cargo_run) {
-            process = process.env_remove(name);
+    for path in project.settings.test.paths.iter().map(|path| project.root.join(path)) {
+        if !path.exists() {
+            return Err(Failure::usage(format!("there are no tests at {}", path.display()))
+                .remedy("set tool.cuwheel.test.paths in pyproject.toml to where the Python tests are")
+                .into());
         }
     }
-    Ok(process)
+    if access.policy() == LockPolicy::Refuse && !arguments.common.dry_run {
+        runs.iter().try_for_each(|run| run.lock.refuse_unless_current())?;
+    }
+    Ok(())
 }
 
 /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.

@@ -1,6 +1,6 @@
-"""Imports modules in a fresh interpreter and reports, as JSON on stdout, where each loaded file came from.
+"""Imports modules in a fresh interpreter and writes, as JSON, where each loaded file came from.
 
-Arguments: the module names. Runs with `-I` from a neutral directory.
+Arguments: the file to write, then the module names. Runs with `-I` from a neutral directory.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ def describe(name, module):
     return {"name": name, "file": file, "sha256": sha256}
 
 
-def main(names):
+def main(path, names):
     gil_before = getattr(sys, "_is_gil_enabled", lambda: True)()
     failures = []
     for name in names:
@@ -34,8 +34,9 @@ def main(names):
         "modules": [describe(name, module) for name, module in sorted(loaded, key=lambda item: item[0])],
         "gil_was_enabled": getattr(sys, "_is_gil_enabled", lambda: True)() and not gil_before,
     }
-    # Written past whatever the modules print while they are imported.
-    sys.__stdout__.write("\n" + json.dumps(report) + "\n")
+    # A file, since modules may print what they like while they are imported and at exit.
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(report, stream)
 
 
-main(sys.argv[1:])
+main(sys.argv[1], sys.argv[2:])

@@ -30,9 +30,12 @@ fn pk_32_a_plan_needs_neither_compiler_nor_numpy_nor_network() {
     let project = PureProject::new();
     let cargo = "[package]\nname = 'matpkg'\nversion = '0.1.0'\n[features]\ndefault = ['abi3', 'fast']\nabi3 = ['pyo3/abi3-py311']\nfast = []\n";
     project.write("Cargo.toml", cargo);
+    project.write("tests/test_it.py", "");
     let mut command = cuwheel(&project.tree.root);
     command.args(["build-wheel", "--dry-run", "--offline"]).env("PATH", "/nonexistent");
+    command.env("CUWHEEL_CACHE_DIR", project.tree.beside("untouched"));
     run(command.env("CUWHEEL_PYTHON", &crate::support::interpreter().base_executable)).expect_code(0);
+    assert!(!project.tree.beside("untouched").exists(), "a plan writes nothing");
     assert!(!project.tree.root.join("target").exists() && !project.tree.root.join("requirements/build.txt").exists());
     check(
         &project,
@@ -177,6 +180,45 @@ fn unknown_names_are_answered_with_the_nearest_one() {
         &expect_test::expect![[r#"
         error: manylinux-2-28 is no platform tag
         fix: use manylinux_2_28 or another manylinux_MAJOR_MINOR, musllinux_MAJOR_MINOR, or linux for this machine's
+    "#]],
+    );
+}
+
+#[test]
+fn json_is_one_document_whatever_the_mistake() {
+    let project = PureProject::new();
+    for arguments in [&["build-wheel", "--json", "--no-such-flag"][..], &["test", "--json", "--variant", "none"]] {
+        let ran = run(cuwheel(&project.tree.root).args(arguments)).expect_code(2);
+        let document = ran.json();
+        assert_eq!((&document["ok"], &document["error"]["kind"]), (&false.into(), &"usage".into()));
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure_and_lost_progress_is_none() {
+    let project = PureProject::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let plan = |arguments: &[&str]| {
+        let mut command = cuwheel(&project.tree.root);
+        command.args(["lock", "--dry-run"]).args(arguments);
+        command
+    };
+    let lost = crate::support::Ran::of(&plan(&["--json"]).stdout(full()).output().unwrap()).expect_code(3);
+    assert!(lost.stderr.contains("the result cannot be written to stdout"), "{}", lost.stderr);
+    let status = plan(&["--verbose"]).stderr(full()).stdout(std::process::Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn an_abi3_wheel_of_a_crate_without_the_limited_api_is_refused() {
+    let project = PureProject::new();
+    check(
+        &project,
+        &["build-wheel", "--abi3"],
+        2,
+        &expect_test::expect![[r#"
+        error: the crate does not ask for the limited API
+        fix: add a default feature abi3 = ["pyo3/abi3-py311"], or leave --abi3 out
     "#]],
     );
 }

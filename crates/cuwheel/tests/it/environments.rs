@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use cuwheel::cache::Cache;
+use cuwheel::commands::build_wheel::build_lock;
 use cuwheel::environment::BuildEnvironment;
 use cuwheel::interpreter::Interpreter;
 use cuwheel::lock_file::FileLock;
@@ -88,7 +89,8 @@ fn pk_82_a_killed_build_leaves_nothing_that_looks_finished() {
 #[test]
 fn pk_82_a_live_holder_of_the_build_is_named_with_its_pid() {
     let project = PureProject::new();
-    let lock = project.tree.root.join("target/cuwheel/lock");
+    let opened = Project::open(&project.tree.root).unwrap();
+    let lock = build_lock(&Cache::locate().unwrap(), &opened).unwrap();
     let held = FileLock::acquire(&lock, "build-wheel", &quiet()).unwrap();
     let mut command = cuwheel(&project.tree.root);
     let child = command.arg("build-wheel").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

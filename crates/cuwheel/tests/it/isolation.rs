@@ -16,7 +16,8 @@ fn developers_python() -> &'static std::path::Path {
     &ENVIRONMENT
         .get_or_init(|| {
             let uv = uv();
-            let environment = FreshEnvironment::create(&interpreter(), &uv).unwrap();
+            let environment =
+                FreshEnvironment::create(&cuwheel::cache::Cache::locate().unwrap(), &interpreter(), &uv).unwrap();
             let project = PureProject::new();
             let lock = environment.beside("test.txt");
             std::fs::write(&lock, test_lock()).unwrap();

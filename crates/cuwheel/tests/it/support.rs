@@ -31,7 +31,7 @@ fn path_with_uv() -> std::ffi::OsString {
 /// The uv that the tool uses.
 pub(crate) fn uv() -> cuwheel::uv::Uv {
     let cache = cuwheel::cache::Cache::locate().unwrap();
-    cuwheel::uv::Uv::find(&interpreter(), &cache, false, &quiet()).unwrap()
+    cuwheel::uv::Uv::find(&interpreter(), &cache, &std::env::temp_dir(), false, &quiet()).unwrap()
 }
 
 pub(crate) fn quiet() -> cuwheel::output::Output {

@@ -1,6 +1,10 @@
 //! `cuwheel test`: what is a run of the wheel, what is not, and how runs end.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::support::{PureProject, run};
 
@@ -158,14 +162,109 @@ fn pk_69_the_whole_run_has_a_time_out_too() {
 fn a_crash_of_the_interpreter_is_no_success() {
     let project = PureProject::new();
     project.write("tests/test_it.py", "import os\n\ndef test_it():\n    os.abort()\n");
-    refused(&project, &[], "pytest did not come to its end: signal: 6 (SIGABRT)");
+    refused(&project, &[], "pytest crashed: signal: 6 (SIGABRT)");
 }
 
 #[test]
 fn a_plugin_that_is_turned_off_proves_nothing() {
     let project = PureProject::new();
     project.write("tests/test_it.py", PASSES);
-    refused(&project, &["--", "-p", "no:_cuwheel_proof"], "pytest did not come to its end");
+    refused(&project, &["--", "-p", "no:_cuwheel_proof"], "no process of the run proved that it tested the wheel");
+}
+
+#[test]
+fn a_mistake_in_the_arguments_for_pytest_is_one_of_usage() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", PASSES);
+    let ran = run(&mut project.test(&["--", "--no-such-option"])).expect_code(2);
+    assert!(ran.stderr.contains("pytest refused its arguments or its configuration"), "{}", ran.stderr);
+}
+
+#[test]
+fn paths_of_tests_are_those_of_the_tree_from_wherever_they_are_named() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", PASSES).write("tests/inner/test_other.py", "def test_other():\n    pass\n");
+    let absolute = project.tree.root.join("tests/test_it.py").display().to_string();
+    for (directory, argument) in [("tests", "test_it.py"), ("tests/inner", "../test_it.py::test_it"), ("", &absolute)] {
+        let mut command = project.test(&["--", "-k", "tests", argument]);
+        let ran = run(command.current_dir(project.tree.root.join(directory))).expect_code(0);
+        assert!(ran.stdout.ends_with("1 passed, 0 failed, 0 skipped\n"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_process_that_a_test_left_behind_ends_with_the_run() {
+    let project = PureProject::new();
+    let alive = project.tree.beside("alive").display().to_string();
+    let test = format!(
+        "import os, time, pathlib\n\ndef test_forks():\n    if os.fork() == 0:\n        while True:\n            \
+         pathlib.Path({alive:?}).write_text(str(time.time()))\n            time.sleep(0.05)\n    time.sleep(0.5)\n"
+    );
+    project.write("tests/test_it.py", &test);
+    run(&mut project.test(&[])).expect_code(0);
+    let last = std::fs::read_to_string(&alive).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(std::fs::read_to_string(&alive).unwrap(), last);
+}
+
+#[test]
+fn a_worker_that_crashed_is_not_taken_for_a_hanging_test() {
+    let project = PureProject::new();
+    project.write(
+        "tests/test_it.py",
+        "import os, time, pytest\n\ndef test_crashes():\n    os._exit(1)\n\n\
+         @pytest.mark.parametrize('n', range(4))\ndef test_slow(n):\n    time.sleep(1.5)\n",
+    );
+    let ran = run(&mut project.test(&["--json", "--timeout", "2", "--", "-n", "2"])).expect_code(1);
+    assert_eq!(ran.json()["runs"][0]["counts"]["passed"], 4, "{}", ran.stderr);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_a_test_that_ignores_the_first() {
+    let project = PureProject::new();
+    let process = project.tree.beside("pid");
+    let test = format!(
+        "import os, signal, time\n\ndef test_ignores():\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    \
+         open({:?}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n",
+        process.display().to_string()
+    );
+    project.write("tests/test_it.py", &test);
+    let mut child = project.test(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let read = || std::fs::read_to_string(&process).ok().filter(|text| !text.is_empty());
+    let started = Instant::now();
+    while read().is_none() {
+        assert!(started.elapsed() < Duration::from_mins(2), "the test was not reached");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ours = Pid::from_raw(child.id().try_into().unwrap());
+    for _ in 0..2 {
+        kill(ours, Signal::SIGINT).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!cuwheel::process::is_alive(&read().unwrap()), "pytest is still running");
+}
+
+#[test]
+fn a_run_that_never_imports_the_package_says_so() {
+    let project = PureProject::new();
+    project.write("tests/test_it.py", "def test_it():\n    pass\n");
+    let ran = run(&mut project.test(&["--json"])).expect_code(0);
+    assert_eq!(ran.json()["warnings"], serde_json::json!(["no test imported matpkg: the run says nothing about it"]));
+}
+
+#[test]
+fn a_wheel_that_is_none_or_another_project_s_is_a_mistake_of_usage() {
+    let mut project = PureProject::new();
+    project.write("tests/test_it.py", PASSES);
+    std::fs::write(&project.wheel, "no archive").unwrap();
+    run(&mut project.test(&[])).expect_code(2);
+    let name = "other-0.1.0-py3-none-any.whl";
+    project.wheel = project.tree.beside(name);
+    std::fs::write(&project.wheel, cuwheel_inspect::testing::WheelBuilder::new(name).build()).unwrap();
+    let ran = run(&mut project.test(&[])).expect_code(2);
+    assert!(ran.stderr.contains("other-0.1.0-py3-none-any.whl is no wheel of matpkg"), "{}", ran.stderr);
 }
 
 #[test]

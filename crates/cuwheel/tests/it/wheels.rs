@@ -56,21 +56,70 @@ fn a_wheel_is_built_once_and_found_current_wherever_it_is_asked_for() {
 
     // PK-76, PK-78: another throw-away environment is active; cargo compiles nothing. PK-85: two active ones only warn.
     let venv = tree.beside("throw-away");
-    uv().create_environment(&interpreter(), &venv).unwrap();
+    let conda = tree.beside("conda");
+    for environment in [&venv, &conda] {
+        uv().create_environment(&interpreter(), environment).unwrap();
+    }
     let third = run(cuwheel(&tree.root)
         .args(["build-wheel", "--json", "--force", "--offline"])
         .env("VIRTUAL_ENV", &venv)
-        .env("CONDA_PREFIX", "/opt/conda"))
+        .env("CONDA_PREFIX", &conda))
     .expect_code(0);
     assert_eq!(third.json()["wheels"][0]["compiled_crates"], 0);
     assert!(third.json()["warnings"][0].as_str().unwrap().starts_with("VIRTUAL_ENV and CONDA_PREFIX are both set"));
     assert_eq!(third.json()["wheels"][0]["sha256"], built["sha256"]);
 
-    // A changed file, or a wheel that is no longer the one that was made, is noticed.
+    // A wheel that is no longer the one that was made, is noticed.
     std::fs::write(&path, "damaged").unwrap();
     let fourth = build(&tree, &["--json"]).expect_code(0);
     assert_eq!(fourth.json()["wheels"][0]["was_current"], false);
     assert_eq!(fourth.json()["wheels"][0]["sha256"], built["sha256"]);
+}
+
+#[test]
+fn what_cargo_read_counts_wherever_it_is() {
+    let tree = native_project();
+    let outside = tree.beside("outside.txt");
+    std::fs::write(&outside, "one").unwrap();
+    let text = std::fs::read_to_string(tree.root.join("src/lib.rs")).unwrap();
+    let uses = format!(
+        "mod generated;\nconst OUTSIDE: &str = include_str!({outside:?});\n\
+         pub fn used() {{ std::hint::black_box((OUTSIDE, generated::NUMBER)); }}"
+    );
+    tree.write("src/lib.rs", text.replace("pub fn used() {}", &uses))
+        .write("src/generated.rs", "pub const NUMBER: u32 = 1;\n")
+        .write(".gitignore", "/target\n/dist\n/src/generated.rs\n");
+    let is_current = || build(&tree, &["--json"]).expect_code(0).json()["wheels"][0]["was_current"].clone();
+    assert_eq!([is_current(), is_current()], [false, true]);
+    tree.write("src/generated.rs", "pub const NUMBER: u32 = 2;\n");
+    assert_eq!([is_current(), is_current()], [false, true], "a source that git ignores was changed");
+    std::fs::write(&outside, "two").unwrap();
+    assert_eq!([is_current(), is_current()], [false, true], "a source outside of the project was changed");
+}
+
+#[test]
+fn a_source_that_changes_while_it_is_compiled_leaves_no_build_that_looks_current() {
+    let tree = native_project();
+    tree.write("notes.txt", "before");
+    tree.write("build.rs", "fn main() { std::fs::write(\"notes.txt\", std::process::id().to_string()).unwrap(); }\n");
+    let first = build(&tree, &["--json"]).expect_code(0).json();
+    let warnings = first["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|text| text.as_str().unwrap().starts_with("sources changed while")), "{warnings:?}");
+    assert_eq!(build(&tree, &["--json"]).expect_code(0).json()["wheels"][0]["was_current"], false);
+}
+
+#[test]
+fn the_proof_has_the_declared_dependencies_and_no_others() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    let text = text.replace("requires-python", "dependencies = ['iniconfig']\nrequires-python");
+    tree.write("pyproject.toml", format!("{text}[dependency-groups]\ntest = ['pytest']\n"))
+        .write("python/small/__init__.py", "import iniconfig, pytest\nfrom . import _native\n");
+    let ran = build(&tree, &[]).expect_code(1);
+    assert!(ran.stderr.contains("No module named 'pytest'"), "{}", ran.stderr);
+    // What a package prints at exit is no report.
+    tree.write("python/small/__init__.py", "import atexit, iniconfig\natexit.register(print, 'bye')\n");
+    build(&tree, &[]).expect_code(0);
 }
 
 #[test]
@@ -107,12 +156,15 @@ fn the_same_sources_give_the_same_bytes_for_every_user_and_place() {
 #[test]
 fn a_version_specific_wheel_leaves_the_limited_api_out() {
     let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    tree.write("pyproject.toml", text.replace("0.1.0", "0.1.0-alpha.1")).write("src/shim.h", "");
     let base = interpreter();
     let (major, minor) = base.minor_version();
     let ran = build(&tree, &["--json", "--python", base.base_executable.to_str().unwrap()]).expect_code(0);
     let wheel = &ran.json()["wheels"][0];
     let tag = format!("cp{major}{minor}-cp{major}{minor}-manylinux_2_28_x86_64");
     assert_eq!(wheel["tags"], serde_json::json!([tag]));
+    assert!(wheel["file"].as_str().unwrap().starts_with("small-0.1.0a1-"));
     let opened = Wheel::open(std::path::Path::new(wheel["path"].as_str().unwrap())).unwrap();
     let modules = opened.extension_modules();
     assert!(modules[0].path().starts_with(&format!("small/_native.cpython-{major}{minor}-")), "{}", modules[0].path());
@@ -148,7 +200,8 @@ fn pk_93_a_module_that_turns_the_lock_on_again_fails_the_proof() {
         let path = tree.beside(&name);
         std::fs::write(&path, &bytes).unwrap();
         let wheel = Wheel::from_bytes(&name, bytes).unwrap();
-        prove_import(&path, &wheel, &["locked".to_owned()], &interpreter, None, &uv(), &quiet())
+        let (cache, uv) = (cuwheel::cache::Cache::locate().unwrap(), uv());
+        prove_import(&path, &wheel, &["locked".to_owned()], (&cache, &interpreter, &uv), None, &quiet())
     };
     let error = cuwheel::error::render(&prove("").unwrap_err());
     assert!(error.contains("does not import: locked") && error.contains("has been enabled to load module"), "{error}");
