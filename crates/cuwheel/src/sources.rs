@@ -108,6 +108,20 @@ pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf])
     Ok(noted.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
 }
 
+/// The environment variables that build scripts asked cargo to watch; sorted.
+pub fn variables_noted_by_cargo(profile_directories: &[PathBuf]) -> Vec<String> {
+    let mut noted = BTreeSet::new();
+    let scripts = profile_directories.iter().filter_map(|directory| std::fs::read_dir(directory.join("build")).ok());
+    for script in scripts.flatten().flatten() {
+        let output = std::fs::read_to_string(script.path().join("output")).unwrap_or_default();
+        for line in output.lines() {
+            let line = line.strip_prefix("cargo::").or_else(|| line.strip_prefix("cargo:")).unwrap_or_default();
+            noted.extend(line.strip_prefix("rerun-if-env-changed=").map(str::to_owned));
+        }
+    }
+    noted.into_iter().collect()
+}
+
 /// The prerequisites in a rule of make, as cargo writes it: separated by spaces, with spaces in names escaped.
 fn prerequisites(rule: &str) -> Vec<PathBuf> {
     let Some((_, list)) = rule.lines().next().unwrap_or_default().split_once(": ") else { return Vec::new() };
@@ -201,6 +215,15 @@ mod tests {
         let mut expected = [outside.path().to_path_buf(), directory.path().join("notes")];
         expected.sort();
         assert_eq!(found, expected, "known inputs and results are not repeated");
+    }
+
+    #[test]
+    fn variables_that_build_scripts_watch_are_read_from_their_output() {
+        let directory = tempfile::tempdir().unwrap();
+        let output =
+            "cargo:rerun-if-env-changed=OLD\ncargo::rerun-if-env-changed=NEW\ncargo:warning=rerun-if-env-changed=NO\n";
+        files::write_atomically(&directory.path().join("build/x-1/output"), output.as_bytes()).unwrap();
+        assert_eq!(variables_noted_by_cargo(&[directory.path().to_path_buf()]), ["NEW", "OLD"]);
     }
 
     #[test]

@@ -99,10 +99,32 @@ pub struct Built {
 #[derive(Deserialize, Serialize)]
 struct Stamp {
     fingerprint: String,
-    /// Files that cargo noted as read, beside those of the fingerprint.
-    noted: Vec<PathBuf>,
-    noted_hash: String,
+    noted: Noted,
     report: WheelReport,
+}
+
+/// What cargo noted that a build read, beside what is known before it ran.
+#[derive(Deserialize, PartialEq, Serialize)]
+struct Noted {
+    files: Vec<PathBuf>,
+    variables: Vec<String>,
+    hash: String,
+}
+
+impl Noted {
+    fn new(project: &Project, files: Vec<PathBuf>, variables: Vec<String>) -> Self {
+        let values: Vec<_> = variables.iter().map(|name| std::env::var_os(name)).collect();
+        let hash = format!(
+            "{} {}",
+            sources::hash_of_files(project, files.iter()),
+            files::sha256(format!("{values:?}").as_bytes())
+        );
+        Self { files, variables, hash }
+    }
+
+    fn is_unchanged(&self, project: &Project) -> bool {
+        Self::new(project, self.files.clone(), self.variables.clone()) == *self
+    }
 }
 
 /// Runs the command.
@@ -286,10 +308,11 @@ impl Plan {
         let report = self.prove(&bytes, &file, wheel, &uv()?, output)?;
         files::write_atomically(&path, &bytes)?;
         if sources::fingerprint(&self.project)? == sources {
-            let noted =
-                sources::inputs_noted_by_cargo(&self.project, &maturin::profile_directories(&self.project, rustc))?;
-            let noted_hash = sources::hash_of_files(&self.project, noted.iter());
-            let stamp = Stamp { fingerprint, noted, noted_hash, report: report.clone() };
+            let directories = maturin::profile_directories(&self.project, rustc);
+            let files = sources::inputs_noted_by_cargo(&self.project, &directories)?;
+            let variables = sources::variables_noted_by_cargo(&directories);
+            let stamp =
+                Stamp { fingerprint, noted: Noted::new(&self.project, files, variables), report: report.clone() };
             files::write_atomically(&stamp_path, serde_json::to_string_pretty(&stamp)?.as_bytes())?;
         } else {
             output.warn("sources changed while they were compiled: the wheel may hold either state, build it again");
@@ -328,7 +351,7 @@ impl Plan {
         let stamp: Stamp = serde_json::from_slice(&fs::read(stamp).ok()?).ok()?;
         let path = self.project.dist().join(&stamp.report.file);
         let is_same = stamp.fingerprint == fingerprint
-            && sources::hash_of_files(&self.project, stamp.noted.iter()) == stamp.noted_hash
+            && stamp.noted.is_unchanged(&self.project)
             && files::sha256_of_file(&path).ok()? == stamp.report.sha256;
         is_same.then_some((path, stamp.report))
     }

@@ -89,12 +89,19 @@ fn what_cargo_read_counts_wherever_it_is() {
     tree.write("src/lib.rs", text.replace("pub fn used() {}", &uses))
         .write("src/generated.rs", "pub const NUMBER: u32 = 1;\n")
         .write(".gitignore", "/target\n/dist\n/src/generated.rs\n");
-    let is_current = || build(&tree, &["--json"]).expect_code(0).json()["wheels"][0]["was_current"].clone();
+    tree.write("build.rs", "fn main() { println!(\"cargo:rerun-if-env-changed=OF_THE_PROJECT\"); }\n");
+    let variable = std::cell::Cell::new("one");
+    let is_current = || {
+        let ran = run(cuwheel(&tree.root).args(["build-wheel", "--json"]).env("OF_THE_PROJECT", variable.get()));
+        ran.expect_code(0).json()["wheels"][0]["was_current"].clone()
+    };
     assert_eq!([is_current(), is_current()], [false, true]);
     tree.write("src/generated.rs", "pub const NUMBER: u32 = 2;\n");
     assert_eq!([is_current(), is_current()], [false, true], "a source that git ignores was changed");
     std::fs::write(&outside, "two").unwrap();
     assert_eq!([is_current(), is_current()], [false, true], "a source outside of the project was changed");
+    variable.set("two");
+    assert_eq!([is_current(), is_current()], [false, true], "a variable that the build script watches was changed");
 }
 
 #[test]
