@@ -1,7 +1,11 @@
-"""The shared library of this package. It holds the package's other native modules and creates them when it is
-imported; import those by their own names.
+"""The shared library of this package. Its members are what the package's modules of the same names are made of; import
+those instead.
 """
 
-__all__ = ["__version__"]
+from types import ModuleType
+
+__all__ = ["__version__", "_numpy", "mviewbuf"]
 
 __version__: str
+_numpy: ModuleType
+mviewbuf: ModuleType

@@ -61,5 +61,5 @@ def describe(obj: object, /) -> _Description:
 
     Raises:
         TypeError: `obj` is something else.
-        ImportError: NumPy cannot be imported.
+        ImportError: NumPy cannot be imported. Running out of memory or of stack meanwhile is reported as what it is.
     """

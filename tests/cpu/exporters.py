@@ -22,6 +22,69 @@ def mem_alloc(module, pointer=ADDRESS, size=len(MEMORY), log=None):
     return allocation
 
 
+class _Buffer(ctypes.Structure):
+    """`Py_buffer`."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+class _Slot(ctypes.Structure):
+    """`PyType_Slot`."""
+
+    _fields_ = [("slot", ctypes.c_int), ("function", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    """`PyType_Spec`."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    ]
+
+
+_GetBuffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)
+_BF_GETBUFFER, _TPFLAGS_DEFAULT = 1, 1 << 18
+#: What the classes made by `raw_exporter` use, for as long as the process lives.
+_keep = []
+
+
+def raw_exporter(ndim, shape=None, strides=None, itemsize=1, address=ADDRESS):
+    """An object whose buffer says exactly this, whether it makes sense or not. None stands for a null pointer."""
+
+    def pointer(values):
+        return None if values is None else (ctypes.c_ssize_t * max(len(values), 1))(*values)
+
+    arrays = pointer(shape), pointer(strides)
+
+    @_GetBuffer
+    def get_buffer(exporter, view, flags):
+        view[0] = _Buffer(address, id(exporter), 0, itemsize, 0, ndim, b"B", *arrays, None, None)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(exporter))
+        return 0
+
+    slots = (_Slot * 2)(_Slot(_BF_GETBUFFER, ctypes.cast(get_buffer, ctypes.c_void_p)))
+    spec = _Spec(b"exporters.Raw", 0, 0, _TPFLAGS_DEFAULT, slots)
+    _keep.append((get_buffer, arrays, slots, spec))
+    from_spec = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
+    return from_spec(spec)()
+
+
 class Number:
     """Something that converts to an integer, or fails to, and says when it is asked."""
 

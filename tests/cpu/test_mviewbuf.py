@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from cuwheel import mviewbuf
-from exporters import ADDRESS, MEMORY, LoggingExporter, Number, mem_alloc
+from exporters import ADDRESS, MEMORY, LoggingExporter, Number, mem_alloc, raw_exporter
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
@@ -92,7 +92,7 @@ def test_extents_agree_with_numpy(values):
     assert mviewbuf.memoryview_get_extents(values) == (low, high)
     relative = mviewbuf.memoryview_get_extents_info(values.shape, values.strides, values.ndim, values.itemsize)
     offset = values.ctypes.data if values.size else 0
-    assert relative == (low - offset, high - offset) if values.size else (0, 0)
+    assert relative == ((low - offset, high - offset) if values.size else (0, 0))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">i4", "f8", "c16", "S3", "U2", "V5", "V0", "i4,f8"])
@@ -132,6 +132,36 @@ def test_the_errors_of_exporters_pass_through(obj, exception, message):
             function(obj)
 
 
+@pytest.mark.parametrize(
+    ("exporter", "extents"),
+    [
+        (raw_exporter(0), (ADDRESS, ADDRESS + 1)),
+        (raw_exporter(2, (2, 3), (-24, 8), 8), (ADDRESS - 24, ADDRESS + 24)),
+        (raw_exporter(65, [1] * 65, [8] * 65, 8), (ADDRESS, ADDRESS + 8)),
+        (raw_exporter(1, (0,), (8,), 8, None), (0, 0)),
+        (raw_exporter(-1, (1,), (8,)), (ValueError, "buffer ndim < 0")),
+        (raw_exporter(1, None, (8,)), (ValueError, "buffer shape is not defined")),
+        (raw_exporter(1, (1,), None), (ValueError, "buffer strides is not defined")),
+        (raw_exporter(1, (1,), (8,), -8), (ValueError, "item size is negative: -8")),
+        (raw_exporter(1, (2**62,), (8,)), (OverflowError, "do not fit in 64 bits")),
+        (raw_exporter(1, (2,), (-8,), 8, None), (OverflowError, "lies outside the address space")),
+    ],
+)
+def test_extents_of_unusual_exporters(exporter, extents):
+    if isinstance(extents[0], int):
+        assert mviewbuf.memoryview_get_extents(exporter) == extents
+    else:
+        with pytest.raises(extents[0], match=extents[1]):
+            mviewbuf.memoryview_get_extents(exporter)
+
+
+def test_addresses_are_never_negative():
+    for address in (2**63, 2**64 - 16):
+        for exporter in (mem_alloc(mviewbuf, address, 8), raw_exporter(1, (8,), (1,), 1, address)):
+            assert mviewbuf.memoryview_get_extents(exporter) == (address, address + 8)
+            assert mviewbuf.memoryview_get_buffer(exporter) == address
+
+
 def test_arguments_are_positional():
     for function, arguments in [
         (mviewbuf.memoryview_get_buffer, {"obj": b""}),
@@ -168,8 +198,9 @@ def test_requests_to_exporters(obj, arguments, flags):
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="classes written in Python export buffers from 3.12 on")
 def test_force_does_not_swallow_an_interrupt():
-    with pytest.raises(KeyboardInterrupt):
-        mviewbuf.memoryview_get_buffer(LoggingExporter(b"read", KeyboardInterrupt()), 1)
+    for interrupt in (KeyboardInterrupt, SystemExit, GeneratorExit):
+        with pytest.raises(interrupt):
+            mviewbuf.memoryview_get_buffer(LoggingExporter(b"read", interrupt()), 1)
     with pytest.raises(RuntimeError):
         mviewbuf.memoryview_get_buffer(LoggingExporter(b"read", RuntimeError()), 0)
     assert mviewbuf.memoryview_get_buffer(LoggingExporter(b"read", RuntimeError()), 1)

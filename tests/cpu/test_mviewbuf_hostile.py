@@ -11,6 +11,7 @@ import threading
 import tracemalloc
 from pathlib import Path
 
+import fresh_python
 import numpy as np
 import pytest
 from cuwheel import mviewbuf
@@ -69,7 +70,7 @@ def test_attributes_that_change_between_reads():
         _bufptr_ = property(lambda self: next(addresses))
         _buflen_ = property(lambda self: next(sizes))
 
-    seen = {outcome(lambda: memoryview(Changing()).nbytes) [:2] for _ in range(12)}
+    seen = {outcome(lambda: memoryview(Changing()).nbytes)[:2] for _ in range(12)}
     assert seen == {(8, None), (None, ValueError), (None, OverflowError), (None, TypeError)}
 
 
@@ -89,6 +90,23 @@ def test_a_list_that_shrinks_while_it_is_read():
 def test_iterators_without_end_are_read_as_far_as_needed():
     ones = itertools.repeat(1)
     assert mviewbuf.memoryview_get_extents_info(ones, ones, 10_000, 8) == (0, 8)
+
+
+def test_iterators_without_end_can_be_interrupted():
+    printed = fresh_python.run(
+        """
+        import itertools, signal
+        from cuwheel import mviewbuf
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            mviewbuf.memoryview_get_extents_info(itertools.repeat(1), itertools.repeat(1), 2**31 - 1, 8)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        timeout=20,
+    )
+    assert printed == "interrupted\n"
 
 
 def test_iterators_that_recurse_or_raise():

@@ -11,7 +11,7 @@ from array import array
 import numpy as np
 import pytest
 from cuwheel import mviewbuf
-from exporters import ADDRESS, LoggingExporter, Number, mem_alloc
+from exporters import ADDRESS, LoggingExporter, Number, mem_alloc, raw_exporter
 from hypothesis import given
 from hypothesis import strategies as st
 from outcomes import Outcome, outcome
@@ -31,8 +31,11 @@ def test_mem_alloc_has_the_same_shape(upstream_mviewbuf):
     for attribute in ("__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__mro__"):
         first, second = getattr(ours, attribute), getattr(theirs, attribute)
         assert first == second or first[1:] == second[1:]
-    is_base_type = 1 << 10
+    is_base_type, is_immutable, has_gc = 1 << 10, 1 << 8, 1 << 14
     assert ours.__flags__ & theirs.__flags__ & is_base_type
+    # As documented.
+    assert (ours.__flags__ & is_immutable, theirs.__flags__ & is_immutable) == (0, is_immutable)
+    assert (ours.__flags__ & has_gc, theirs.__flags__ & has_gc) == (has_gc, 0)
 
 
 class NotIterable:
@@ -141,6 +144,40 @@ def test_exporters(upstream_mviewbuf, function):
             assert outcome(ours, exporter, *arguments) == outcome(theirs, exporter, *arguments), (exporter, arguments)
 
 
+@pytest.mark.parametrize("itemsize", [0, 1, 8])
+@pytest.mark.parametrize("address", [None, ADDRESS, 2**62])
+def test_raw_exporters(upstream_mviewbuf, itemsize, address):
+    layouts = [(-1, None, None), (-(2**31), (), ()), (0, (), ()), (1, None, (8,)), (1, (3,), None), (1, None, None)]
+    layouts += [(1, (3,), (8,)), (2, (2, 0), (-8, 8)), (2, (3, 4), (0, 8)), (65, [1] * 65, [8] * 65)]
+    for layout in layouts:
+        exporter = raw_exporter(*layout, itemsize, address)
+        for name in ("memoryview_get_buffer", "memoryview_get_extents"):
+            ours, theirs = (outcome(getattr(module, name), exporter) for module in (mviewbuf, upstream_mviewbuf))
+            assert ours == theirs, (name, layout)
+
+
+def test_raw_exporters_that_are_answered_differently_on_purpose(upstream_mviewbuf):
+    seen = {
+        name: [outcome(module.memoryview_get_extents, exporter) for module in (mviewbuf, upstream_mviewbuf)]
+        for name, exporter in {
+            "no strides, and none needed": raw_exporter(0, (), None, 8),
+            "negative item size": raw_exporter(1, (1,), (8,), -8),
+            "upper half": raw_exporter(1, (8,), (1,), 1, 2**63),
+        }.items()
+    }
+    assert seen == {
+        "no strides, and none needed": [
+            Outcome((ADDRESS, ADDRESS + 8)),
+            Outcome(None, ValueError, "buffer strides is not defined"),
+        ],
+        "negative item size": [
+            Outcome(None, ValueError, "item size is negative: -8"),
+            Outcome((ADDRESS, ADDRESS - 8)),
+        ],
+        "upper half": [Outcome((2**63, 2**63 + 8)), Outcome((-(2**63), -(2**63) + 8))],
+    }
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="classes written in Python export buffers from 3.12 on")
 @pytest.mark.parametrize("obj", [b"constant", bytearray(b"writable")])
 @pytest.mark.parametrize("refusal", [None, BufferError("no"), RuntimeError("no")])
@@ -215,6 +252,7 @@ def test_mem_alloc_without_attributes(upstream_mviewbuf):
             seen.append(outcome(memoryview, allocation))
         assert seen[0] == seen[1]
         assert seen[0].exception is AttributeError
+    assert outcome(memoryview, mviewbuf.MemAlloc()) == outcome(memoryview, upstream_mviewbuf.MemAlloc())
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -224,3 +262,20 @@ def test_wrong_calls_raise_the_same_types(upstream_mviewbuf, function):
     calls += [((), (), 0, 1.0), ((), (), 2**31, 1), ((), (), 0, 2**63), (b"", Number(KeyError("mine")))]
     for arguments in calls:
         assert outcome(ours, *arguments).exception is outcome(theirs, *arguments).exception, arguments
+
+
+@pytest.mark.parametrize("value", [1.5, None, "1", 2**31, -(2**31) - 1, 2**63, -(2**63) - 1, Number(KeyError("mine"))])
+def test_wrong_integers_raise_the_same_messages(upstream_mviewbuf, value):
+    calls = [("memoryview_get_buffer", (b"", value)), ("memoryview_get_buffer", (b"", 0, value))]
+    calls += [("memoryview_get_extents_info", ((), (), value, 1))]
+    if not isinstance(value, int) or abs(value) >= 2**63:
+        calls += [("memoryview_get_extents_info", ((), (), 0, value))]
+    for name, arguments in calls:
+        ours, theirs = (outcome(getattr(module, name), *arguments) for module in (mviewbuf, upstream_mviewbuf))
+        assert ours == theirs, (name, arguments)
+
+
+def test_a_note_names_the_argument_that_is_no_integer():
+    with pytest.raises(TypeError) as caught:
+        mviewbuf.memoryview_get_buffer(b"", 0, None)
+    assert caught.value.__notes__ == ["while processing 'readonly'"]

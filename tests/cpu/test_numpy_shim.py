@@ -1,5 +1,6 @@
 """What native code sees of NumPy objects, compared with what NumPy says of them."""
 
+import gc
 import sys
 import threading
 import warnings
@@ -181,6 +182,56 @@ class Pretender:
 def test_other_objects(obj):
     with pytest.raises(TypeError, match="expected a NumPy array, scalar or dtype, not "):
         describe(obj)
+
+
+class Untold(type):
+    """The class of classes that keep their names to themselves."""
+
+    def __getattribute__(cls, name):
+        if name in ("__module__", "__qualname__", "__name__"):
+            raise ZeroDivisionError
+        return super().__getattribute__(name)
+
+
+def named(module="exotic", qualname="Exotic"):
+    exotic = type("Exotic", (), {"__module__": module})
+    exotic.__qualname__ = qualname
+    return exotic
+
+
+def test_classes_that_do_not_tell_their_names():
+    for kind, name in [
+        (named(), "exotic.Exotic"),
+        (named("exotic", "Inner.Exotic"), "exotic.Inner.Exotic"),
+        (Untold("Exotic", (), {}), "Exotic"),
+        (named(5), "Exotic"),
+        (named("\ud800"), "Exotic"),
+    ]:
+        with pytest.raises(TypeError, match="expected a NumPy array, scalar or dtype, not ") as caught:
+            describe(kind())
+        assert str(caught.value).endswith(name)
+
+
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
+def test_code_that_runs_while_an_array_is_described():
+    """Up to Python 3.11 objects that are created may set off the garbage collector, and that any code."""
+    values = np.zeros(6, "<i4")
+
+    def change(phase, info):
+        if phase == "start":
+            values.dtype = ">i2" if values.itemsize == 4 else "<i4"
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(change)
+    gc.set_threshold(1)
+    try:
+        seen = [describe(values) for _ in range(50)]
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(change)
+    for description in seen:
+        of_array = description["array"]["shape"], description["array"]["strides"]
+        assert (description["itemsize"], *of_array) in [(4, (6,), (4,)), (2, (12,), (2,))]
 
 
 def test_scalars_that_were_never_initialised():

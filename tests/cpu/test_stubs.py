@@ -1,4 +1,4 @@
-"""The type stubs say what the native modules do: the same names, parameters and docstrings."""
+"""The type stubs say what the modules do: the same names, parameters and docstrings."""
 
 import ast
 import importlib
@@ -12,7 +12,8 @@ STUBS = sorted(Path(cuwheel.__path__[0]).glob("*.pyi"))
 
 
 def parse(stub: Path) -> tuple[object, ast.Module]:
-    return importlib.import_module(f"cuwheel.{stub.stem}"), ast.parse(stub.read_text())
+    name = "cuwheel" if stub.stem == "__init__" else f"cuwheel.{stub.stem}"
+    return importlib.import_module(name), ast.parse(stub.read_text())
 
 
 def public_definitions(tree: ast.Module):
@@ -21,20 +22,30 @@ def public_definitions(tree: ast.Module):
             yield node
 
 
+def other_names(tree: ast.Module):
+    """Names that are assigned, or imported under their own name for others to use."""
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign):
+            yield node.target.id
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if alias.asname == alias.name)
+
+
 def docstring(node) -> str:
     return inspect.cleandoc(ast.get_docstring(node, clean=False) or "")
 
 
-def test_every_native_module_has_a_stub():
-    assert [stub.stem for stub in STUBS] == ["_native", "_numpy", "mviewbuf"]
+def test_every_module_has_a_stub():
+    assert [stub.stem for stub in STUBS] == ["__init__", "_native", "_numpy", "mviewbuf"]
     assert (STUBS[0].parent / "py.typed").exists()
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=lambda stub: stub.name)
 def test_names(stub):
     module, tree = parse(stub)
-    assigned = [node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)]
-    assert sorted(module.__all__) == sorted([node.name for node in public_definitions(tree)] + assigned)
+    defined = [node.name for node in public_definitions(tree)]
+    [declared] = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)]
+    assert sorted(module.__all__) == sorted(declared) == sorted([*defined, *other_names(tree)])
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=lambda stub: stub.name)
@@ -45,13 +56,16 @@ def test_docstrings(stub):
         assert inspect.getdoc(getattr(module, node.name)) == docstring(node), node.name
 
 
-@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: stub.name)
-def test_parameters(stub):
-    module, tree = parse(stub)
-    for node in public_definitions(tree):
-        if isinstance(node, ast.FunctionDef):
-            parameters = inspect.signature(getattr(module, node.name)).parameters.values()
-            assert {parameter.kind for parameter in parameters} == {inspect.Parameter.POSITIONAL_ONLY}
-            assert [parameter.name for parameter in parameters] == [argument.arg for argument in node.args.posonlyargs]
-            defaults = [parameter.default for parameter in parameters if parameter.default is not parameter.empty]
-            assert defaults == [ast.literal_eval(default) for default in node.args.defaults]
+FUNCTIONS = [
+    (stub, node) for stub in STUBS for node in public_definitions(parse(stub)[1]) if isinstance(node, ast.FunctionDef)
+]
+
+
+@pytest.mark.parametrize(("stub", "node"), FUNCTIONS, ids=[node.name for _, node in FUNCTIONS])
+def test_parameters(stub, node):
+    module, _ = parse(stub)
+    parameters = inspect.signature(getattr(module, node.name)).parameters.values()
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.POSITIONAL_ONLY}
+    assert [parameter.name for parameter in parameters] == [argument.arg for argument in node.args.posonlyargs]
+    defaults = [parameter.default for parameter in parameters if parameter.default is not parameter.empty]
+    assert defaults == [ast.literal_eval(default) for default in node.args.defaults]

@@ -3,10 +3,10 @@
 use std::env;
 use std::ffi::OsString;
 
-/// Names the folder that contains `numpy/arrayobject.h`. Counts only together with [`PYTHON_INCLUDE`].
+/// Names the folder that contains `numpy/arrayobject.h`. Set both or neither: see [`PYTHON_INCLUDE`].
 pub const NUMPY_INCLUDE: &str = "CUWHEEL_NUMPY_INCLUDE";
 
-/// Names the folder that contains `Python.h`. Counts only together with [`NUMPY_INCLUDE`].
+/// Names the folder that contains `Python.h`. Set both or neither: see [`NUMPY_INCLUDE`].
 pub const PYTHON_INCLUDE: &str = "CUWHEEL_PYTHON_INCLUDE";
 
 /// Name the interpreter to ask, in this order: the first is ours, the others are set by maturin.

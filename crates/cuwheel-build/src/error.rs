@@ -56,6 +56,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// The headers of one could be for a version that those of the other do not fit.
+    #[error("{set} is set and {missing} is not: set both to the folders with the headers, or neither")]
+    OneIncludeFolder {
+        /// The variable that is set.
+        set: &'static str,
+        /// The variable that is not.
+        missing: &'static str,
+    },
+
     /// The folder has no NumPy headers, or those of NumPy 1.
     #[error("{} does not exist: the headers of NumPy 2.0 or newer are needed; what they compile runs on 1.26 too.\n\
         Require \"numpy>=2.0\" in [build-system] requires of pyproject.toml, or correct {NUMPY_INCLUDE} if it is set.",

@@ -18,7 +18,13 @@ impl Headers {
     pub(crate) fn find(lookup: Lookup<'_>) -> Result<Self, Error> {
         let headers = match (lookup(NUMPY_INCLUDE), lookup(PYTHON_INCLUDE)) {
             (Some(numpy), Some(python)) => Self { python: vec![python.into()], numpy: numpy.into() },
-            _ => Self::from_answer(interpreter::ask(lookup)?)?,
+            (None, None) => Self::from_answer(interpreter::ask(lookup)?)?,
+            (Some(_), None) => return Err(Error::OneIncludeFolder { set: NUMPY_INCLUDE, missing: PYTHON_INCLUDE }),
+            (None, Some(_)) => {
+                // Tools that know the folders set this one alone if there is no NumPy, and then that is what to say.
+                Self::from_answer(interpreter::ask(lookup)?)?;
+                return Err(Error::OneIncludeFolder { set: PYTHON_INCLUDE, missing: NUMPY_INCLUDE });
+            }
         };
         headers.check()
     }

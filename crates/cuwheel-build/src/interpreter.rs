@@ -8,15 +8,16 @@ use std::process::{Command, Output, Stdio};
 use crate::environment::Lookup;
 use crate::{Error, INTERPRETER_VARIABLES};
 
-/// Printed as one `name=value` line each, values as the bytes of the file system. The current folder is left out of the
-/// search, because a crate may have a folder called numpy.
+/// Printed as one `name=value` line each, values as the bytes of the file system. The current folder leaves the search
+/// before anything is imported from it, because a crate may have a folder called numpy or a file called sysconfig.py.
 const QUESTION: &str = r#"
-import os, sys, sysconfig
+import sys
+sys.path = [folder for folder in sys.path if folder]
+import os, sysconfig
 
 def answer(name, value):
     sys.stdout.buffer.write(name.encode() + b"=" + os.fsencode(value) + b"\n")
 
-sys.path = [folder for folder in sys.path if folder]
 answer("include", sysconfig.get_path("include"))
 answer("platinclude", sysconfig.get_path("platinclude"))
 try:

@@ -15,7 +15,8 @@
 //!
 //! # Where the headers are looked for
 //!
-//! 1. In the folders named by [`NUMPY_INCLUDE`] and [`PYTHON_INCLUDE`], if both variables are set.
+//! 1. In the folders named by [`NUMPY_INCLUDE`] and [`PYTHON_INCLUDE`], if both variables are set. One without the
+//!    other is an error.
 //! 2. Where an interpreter says that they are. The interpreter is the one named by the first of
 //!    [`INTERPRETER_VARIABLES`] that is set, or else the first of `python3` and `python` on the path that works.
 //!
@@ -24,7 +25,7 @@
 //! When a C file changes, or a variable named `CUWHEEL_…`. For shims that do not depend on the interpreter
 //! ([`NumpyShim::abi3`]) nothing else counts: neither the interpreter's place nor that of NumPy, so builds in
 //! throw-away environments, as `pip install` makes them, share one compilation. Other shims are compiled again for
-//! each interpreter.
+//! each interpreter. A header of Python or NumPy that changes in place is not noticed: touch a C file.
 
 mod environment;
 mod error;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -98,11 +99,15 @@ fn write_header(output_folder: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Replaces this machine's paths in the object files, so that the same source gives the same bytes everywhere.
+///
+/// They are there where C code names its file (`assert`, `__FILE__`), and in debug information. Compilers end a path at
+/// its first `=`, so one with that character cannot be replaced, and a flag for it would replace another.
 fn path_flags(source_folder: &Path, output_folder: &Path, headers: &Headers) -> Vec<OsString> {
     let python = headers.python.iter().map(|folder| (folder.as_path(), "python"));
     [(source_folder, "."), (output_folder, "out"), (headers.numpy.as_path(), "numpy")]
         .into_iter()
         .chain(python)
+        .filter(|(path, _)| !path.as_os_str().as_bytes().contains(&b'='))
         .map(|(path, replacement)| {
             let mut flag = OsString::from("-ffile-prefix-map=");
             flag.push(path);
@@ -134,8 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn objects_hold_no_path_of_the_machine() {
-        let headers = Headers { python: vec!["/venv a/include".into()], numpy: "/tmp/é/numpy".into() };
+    fn paths_of_the_machine_are_replaced_where_a_compiler_can() {
+        let python = vec!["/venv a/include".into(), "/venv=b/include".into()];
+        let headers = Headers { python, numpy: "/tmp/é/numpy".into() };
         assert_eq!(
             path_flags(Path::new("/home/me/crate"), Path::new("/target/out"), &headers),
             [

@@ -1,6 +1,6 @@
 //! Discovery of headers, seen from a build script: real processes, folders with spaces and letters outside ASCII.
 //!
-//! The shim is never compiled here: each case fails, or is proven, before the compiler is reached.
+//! Each case but the last fails, or is proven, before the compiler is reached.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,14 @@ use std::process::{Command, Output};
 /// Set for the process that plays the build script.
 const PLAY_BUILD_SCRIPT: &str = "CUWHEEL_BUILD_TEST_OUT_DIR";
 
+/// The C file of the shim, relative to the crate's folder.
+const SHIM: &str = "source/shim.c";
+
 /// Not a test of its own: what the cases below run in another process, with variables of their own.
 #[test]
 fn build_script() {
     if std::env::var_os(PLAY_BUILD_SCRIPT).is_some()
-        && let Err(error) = cuwheel_build::NumpyShim::new().file("missing.c").compile("shim")
+        && let Err(error) = cuwheel_build::NumpyShim::new().file(SHIM).compile("shim")
     {
         println!("failed: {error:?}");
     }
@@ -26,7 +29,11 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        Self { root: tempfile::Builder::new().prefix("Größe mit Leerzeichen ").tempdir().unwrap() }
+        Self::at("Größe mit Leerzeichen ")
+    }
+
+    fn at(name: &str) -> Self {
+        Self { root: tempfile::Builder::new().prefix(name).tempdir().unwrap() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -50,6 +57,7 @@ impl Machine {
     fn run(&self, variables: &[(&str, &Path)]) -> String {
         let Output { stdout, .. } = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "build_script", "--nocapture"])
+            .current_dir(self.root.path())
             .env_clear()
             .env(PLAY_BUILD_SCRIPT, "1")
             .env("CARGO_MANIFEST_DIR", self.root.path())
@@ -119,6 +127,36 @@ fn include_variables_win_over_interpreters() {
 }
 
 #[test]
+fn one_include_variable_without_the_other_is_an_error() {
+    let machine = Machine::new();
+    let complete = machine.interpreter("bin/complete", "include=/i\nplatinclude=/i\nnumpy=/n");
+    let without_numpy = machine.interpreter("bin/without", "include=/i\nplatinclude=/i\nnumpy-missing=x");
+    let cases = [
+        ("CUWHEEL_NUMPY_INCLUDE", &complete, "CUWHEEL_NUMPY_INCLUDE is set and CUWHEEL_PYTHON_INCLUDE is not"),
+        ("CUWHEEL_PYTHON_INCLUDE", &complete, "CUWHEEL_PYTHON_INCLUDE is set and CUWHEEL_NUMPY_INCLUDE is not"),
+        // What a build tool does that found no NumPy.
+        ("CUWHEEL_PYTHON_INCLUDE", &without_numpy, "NumPy is not installed for"),
+    ];
+    for (variable, python, expected) in cases {
+        let output = machine.run(&[(variable, Path::new("/some/folder")), ("CUWHEEL_PYTHON", python)]);
+        assert_contains(&output, &[expected]);
+    }
+}
+
+#[test]
+fn the_interpreter_imports_nothing_from_the_folder_of_the_crate() {
+    let machine = Machine::new();
+    for name in ["sysconfig.py", "os.py", "numpy/__init__.py"] {
+        machine.write(name, "print('shadowed')\nraise SystemExit(3)\n");
+    }
+    // Whatever comes next, a missing NumPy or a missing C file, is not what the files above print.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let output = machine.run(&[("PATH", Path::new(&path))]);
+    assert!(output.contains("failed: "), "{output}");
+    assert!(!output.contains("shadowed") && !output.contains("no Python interpreter found"), "{output}");
+}
+
+#[test]
 fn interpreters_are_asked_in_the_documented_order() {
     let machine = Machine::new();
     let broken = |name: &str| machine.interpreter(name, &format!("I am {name}"));
@@ -142,4 +180,57 @@ fn the_path_is_searched_last_for_the_first_interpreter_that_works() {
     let nothing = machine.path("empty");
     let output = machine.run(&[("PATH", &nothing)]);
     assert_contains(&output, &["no Python interpreter found", "set CUWHEEL_PYTHON"]);
+}
+
+/// Names its own file, and a header of each kind, as `assert` does.
+const SHIM_THAT_NAMES_FILES: &str = r#"
+#include <Python.h>
+#include <numpy/npy_2_compat.h>
+const char *shim_files(int which)
+{
+    const char *const files[] = {python_file(), numpy_file(), __FILE__};
+    return files[which];
+}
+"#;
+
+const SHIM_THAT_NAMES_NONE: &str =
+    "#include <Python.h>\nint shim_number(int number) { return python_number(number); }\n";
+
+const PYTHON_HEADER: &str = "static inline const char *python_file(void) { return __FILE__; }\n\
+                             static inline int python_number(int number) { return number + 1; }\n";
+
+const NUMPY_HEADER: &str = "static inline const char *numpy_file(void) { return __FILE__; }\n";
+
+#[test]
+fn released_objects_hold_no_path_of_the_machine() {
+    let cases = [
+        (
+            "Größe mit Leerzeichen ",
+            SHIM_THAT_NAMES_FILES,
+            &["source/shim.c", "python/Python.h", "numpy/numpy/npy_2"][..],
+        ),
+        ("Größe mit = Leerzeichen ", SHIM_THAT_NAMES_NONE, &["shim_number"]),
+    ];
+    for (name, shim, expected) in cases {
+        let machine = Machine::at(name);
+        machine.write(SHIM, shim);
+        machine.write("python include/Python.h", PYTHON_HEADER);
+        machine.write("numpy include/numpy/npy_2_compat.h", NUMPY_HEADER);
+        let target = Path::new("x86_64-unknown-linux-gnu");
+        let output = machine.run(&[
+            ("CUWHEEL_PYTHON_INCLUDE", &machine.path("python include")),
+            ("CUWHEEL_NUMPY_INCLUDE", &machine.path("numpy include")),
+            ("OPT_LEVEL", Path::new("3")),
+            ("DEBUG", Path::new("false")),
+            ("TARGET", target),
+            ("HOST", target),
+        ]);
+        let library = fs::read(machine.path("out/libshim.a")).expect(&output);
+        let holds = |text: &str| library.windows(text.len()).any(|window| window == text.as_bytes());
+        for text in expected {
+            assert!(holds(text), "{text:?} is not in the library of {name:?}");
+        }
+        assert!(!holds(machine.root.path().to_str().unwrap()), "the library of {name:?} holds its path");
+        assert!(!holds("Leerzeichen"), "the library of {name:?} holds a part of its path");
+    }
 }

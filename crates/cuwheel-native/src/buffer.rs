@@ -4,13 +4,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::slice;
 
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+
+use crate::exception;
 
 /// A place for one buffer. Exporters may leave pointers to it in it, so it stays where it is while a buffer is held.
 pub(crate) struct BufferSlot(UnsafeCell<MaybeUninit<ffi::Py_buffer>>);
@@ -20,7 +21,7 @@ pub(crate) struct BufferSlot(UnsafeCell<MaybeUninit<ffi::Py_buffer>>);
 /// The fields of the structure do not change while it is held; the exporter promises that by the buffer protocol.
 pub(crate) struct Buffer<'slot, 'py> {
     view: &'slot UnsafeCell<MaybeUninit<ffi::Py_buffer>>,
-    attached: PhantomData<Python<'py>>,
+    attached: Python<'py>,
 }
 
 /// What a consumer asks of an exporter.
@@ -56,14 +57,18 @@ impl BufferSlot {
         // SAFETY: the thread is attached, as the type of `exporter` witnesses, and `view` points to memory for one
         // structure that nothing else uses, as `&mut self` witnesses.
         let status = unsafe { ffi::PyObject_GetBuffer(exporter.as_ptr(), view, access.flags()) };
-        if status == 0 { Ok(Buffer { view: &self.0, attached: PhantomData }) } else { Err(PyErr::fetch(exporter.py())) }
+        if status == 0 {
+            Ok(Buffer { view: &self.0, attached: exporter.py() })
+        } else {
+            Err(exception::fetch(exporter.py()))
+        }
     }
 }
 
 impl Buffer<'_, '_> {
     /// The address of the first item.
     pub(crate) fn address(&self) -> usize {
-        self.view().buf.addr()
+        self.view().buf.expose_provenance()
     }
 
     /// The size of an item in bytes.
@@ -75,16 +80,16 @@ impl Buffer<'_, '_> {
     pub(crate) fn shape_and_strides(&self) -> PyResult<(&[isize], &[isize])> {
         let view = self.view();
         let Ok(ndim) = usize::try_from(view.ndim) else {
-            return Err(PyBufferError::new_err("buffer ndim < 0"));
+            return Err(exception::new::<PyValueError>(self.attached, "buffer ndim < 0"));
         };
         if ndim == 0 {
             return Ok((&[], &[]));
         }
         if view.shape.is_null() {
-            return Err(PyValueError::new_err("buffer shape is not defined"));
+            return Err(exception::new::<PyValueError>(self.attached, "buffer shape is not defined"));
         }
         if view.strides.is_null() {
-            return Err(PyValueError::new_err("buffer strides is not defined"));
+            return Err(exception::new::<PyValueError>(self.attached, "buffer strides is not defined"));
         }
         // SAFETY: neither pointer is null, and the exporter keeps `ndim` values behind each, unchanged, until the
         // buffer is released, which takes the end of this borrow.

@@ -4,7 +4,9 @@
 //! library imports no other module and needs neither NumPy nor a CUDA driver.
 
 mod buffer;
+mod exception;
 mod mviewbuf;
+mod number;
 mod numpy;
 mod submodule;
 
@@ -15,10 +17,10 @@ use submodule::Submodule;
 /// The Python modules in this library, in the order in which they are created.
 const SUBMODULES: &[Submodule] = &[mviewbuf::SUBMODULE, numpy::SUBMODULE];
 
-/// The shared library of this package. It holds the package's other native modules and creates them when it is
-/// imported; import those by their own names.
+/// The shared library of this package. Its members are what the package's modules of the same names are made of; import
+/// those instead.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    submodule::install(module, SUBMODULES)
+    submodule::install(module, SUBMODULES)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

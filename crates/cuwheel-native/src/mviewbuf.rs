@@ -16,20 +16,19 @@ use pyo3::{ffi, intern};
 
 use crate::buffer::{Access, BufferSlot};
 use crate::submodule::{Submodule, add_class};
+use crate::{exception, number};
 
 /// The module, as the library's table of modules lists it.
-pub(crate) const SUBMODULE: Submodule = Submodule {
-    name: "mviewbuf",
-    doc: "Addresses and byte extents of buffers, and buffers over bare pointers.\n\n\
-          Addresses are plain integers: nothing here keeps the memory alive that they point to.",
-    populate,
-};
+pub(crate) const SUBMODULE: Submodule = Submodule { name: "mviewbuf", populate };
+
+/// How many dimensions are read between looks at whether Ctrl-C was pressed: a few milliseconds' worth.
+const DIMENSIONS_BETWEEN_SIGNALS: usize = 1 << 16;
 
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(memoryview_get_buffer, module)?)?;
     module.add_function(wrap_pyfunction!(memoryview_get_extents, module)?)?;
     module.add_function(wrap_pyfunction!(memoryview_get_extents_info, module)?)?;
-    add_class::<MemAlloc>(module)
+    add_class::<MemAlloc>(module, SUBMODULE.name)
 }
 
 /// Return the address of the first item of a buffer.
@@ -51,7 +50,11 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     Exception: Whatever else the exporter raises.
 #[pyfunction]
 #[pyo3(signature = (obj, force = 0, readonly = 0, /))]
-fn memoryview_get_buffer(obj: &Bound<'_, PyAny>, force: c_int, readonly: c_int) -> PyResult<usize> {
+fn memoryview_get_buffer(
+    obj: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = number::int_argument)] force: c_int,
+    #[pyo3(from_py_with = number::int_argument)] readonly: c_int,
+) -> PyResult<usize> {
     let mut slot = BufferSlot::new();
     if readonly != 0 {
         return Ok(slot.request(obj, Access::ReadOnly)?.address());
@@ -91,7 +94,7 @@ fn memoryview_get_extents(obj: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
     let (shape, strides) = buffer.shape_and_strides()?;
     let range = Extents::of_array(shape, strides, buffer.itemsize())
         .and_then(|extents| extents.at(buffer.address()))
-        .map_err(extents_exception)?;
+        .map_err(|error| extents_exception(obj.py(), error))?;
     Ok((range.start, range.end))
 }
 
@@ -117,32 +120,39 @@ fn memoryview_get_extents(obj: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
 fn memoryview_get_extents_info(
     shape: &Bound<'_, PyAny>,
     strides: &Bound<'_, PyAny>,
-    ndim: c_int,
-    itemsize: isize,
+    #[pyo3(from_py_with = number::int_argument)] ndim: c_int,
+    #[pyo3(from_py_with = number::size_argument)] itemsize: isize,
 ) -> PyResult<(isize, isize)> {
+    let py = shape.py();
     let Ok(ndim) = usize::try_from(ndim) else {
-        return Err(PyValueError::new_err("ndim is negative"));
+        return Err(exception::new::<PyValueError>(py, "ndim is negative"));
     };
     if itemsize <= 0 {
-        return Err(itemsize_exception(shape.py(), itemsize)?);
+        return Err(itemsize_exception(py, itemsize));
     }
     let mut shape = Values::of(shape, "shape")?;
     let mut strides = Values::of(strides, "strides")?;
-    let mut builder = ExtentsBuilder::new(itemsize).map_err(extents_exception)?;
+    let mut builder = ExtentsBuilder::new(itemsize).map_err(|error| extents_exception(py, error))?;
     for dimension in 0..ndim {
+        if dimension % DIMENSIONS_BETWEEN_SIGNALS == DIMENSIONS_BETWEEN_SIGNALS - 1 {
+            py.check_signals()?;
+        }
         let size = shape.next(dimension, ndim)?;
         let stride = strides.next(dimension, ndim)?;
         builder.add_dimension(size, stride);
     }
-    let extents = builder.finish().map_err(extents_exception)?;
+    let extents = builder.finish().map_err(|error| extents_exception(py, error))?;
     Ok((extents.start(), extents.end()))
 }
 
 /// The message has always named the wrong argument and may be relied upon, so a note names the right one.
-fn itemsize_exception(py: Python<'_>, itemsize: isize) -> PyResult<PyErr> {
-    let error = PyValueError::new_err("ndim <= 0");
-    error.value(py).call_method1(intern!(py, "add_note"), (format!("itemsize must be positive, not {itemsize}"),))?;
-    Ok(error)
+fn itemsize_exception(py: Python<'_>, itemsize: isize) -> PyErr {
+    let error = exception::new::<PyValueError>(py, "ndim <= 0");
+    let note = format!("itemsize must be positive, not {itemsize}");
+    match error.value(py).call_method1(intern!(py, "add_note"), (note,)) {
+        Ok(_) => error,
+        Err(other) => other,
+    }
 }
 
 /// The integers of an argument, read one by one: neither its length nor its end is trusted.
@@ -153,69 +163,50 @@ struct Values<'py> {
 
 impl<'py> Values<'py> {
     fn of(values: &Bound<'py, PyAny>, argument: &'static str) -> PyResult<Self> {
-        match values.try_iter() {
-            Ok(iterator) => Ok(Self { iterator, argument }),
-            Err(error) if error.is_instance_of::<PyTypeError>(values.py()) => {
-                Err(PyTypeError::new_err(format!("{argument} is not a sequence")))
-            }
-            Err(error) => Err(error),
+        let py = values.py();
+        // SAFETY: the thread is attached, as `py` witnesses; the result is a new reference or null with an exception
+        // set.
+        match unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyObject_GetIter(values.as_ptr())) } {
+            Some(iterator) => Ok(Self { iterator: iterator.cast_into()?, argument }),
+            None => Err(Self::exception(py, argument)),
         }
+    }
+
+    /// The exception that is set, in other words if it says that something cannot be iterated.
+    fn exception(py: Python<'py>, argument: &str) -> PyErr {
+        let error = exception::fetch(py);
+        if error.is_instance_of::<PyTypeError>(py) {
+            return exception::new::<PyTypeError>(py, format!("{argument} is not a sequence"));
+        }
+        error
     }
 
     fn next(&mut self, dimension: usize, ndim: usize) -> PyResult<isize> {
         let Some(value) = self.iterator.next() else {
-            return Err(PyValueError::new_err(format!(
-                "{} has {dimension} values, fewer than ndim = {ndim}",
-                self.argument
-            )));
+            let message = format!("{} has {dimension} values, fewer than ndim = {ndim}", self.argument);
+            return Err(exception::new::<PyValueError>(self.iterator.py(), message));
         };
-        index_sized(&value?)
+        number::size(&value?)
     }
 }
 
-/// The value of an integer, by `__index__`.
-fn index_sized(value: &Bound<'_, PyAny>) -> PyResult<isize> {
-    // SAFETY: the thread is attached, as the type of `value` witnesses, and the exception class is alive as long as the
-    // interpreter.
-    let size = unsafe { ffi::PyNumber_AsSsize_t(value.as_ptr(), ffi::PyExc_OverflowError) };
-    if size == -1
-        && let Some(error) = PyErr::take(value.py())
-    {
-        return Err(error);
-    }
-    Ok(size)
-}
-
-/// The address that a number stands for, by `int()`; negative numbers count from the end of the address space.
-fn pointer_sized(value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let py = value.py();
-    // SAFETY: the thread is attached, as `py` witnesses; the result is a new reference or null with an exception set.
-    let number = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Long(value.as_ptr()))? };
-    // SAFETY: as above; `number` is an `int`.
-    let address = unsafe { ffi::PyLong_AsVoidPtr(number.as_ptr()) };
-    if address.is_null()
-        && let Some(error) = PyErr::take(py)
-    {
-        return Err(error);
-    }
-    Ok(address.addr())
-}
-
-fn extents_exception(error: ExtentsError) -> PyErr {
+fn extents_exception(py: Python<'_>, error: ExtentsError) -> PyErr {
     match error {
         ExtentsError::NegativeItemSize { .. } | ExtentsError::DimensionMismatch { .. } => {
-            PyValueError::new_err(error.to_string())
+            exception::new::<PyValueError>(py, error.to_string())
         }
         ExtentsError::OffsetOverflow | ExtentsError::AddressOverflow { .. } => {
-            PyOverflowError::new_err(error.to_string())
+            exception::new::<PyOverflowError>(py, error.to_string())
         }
     }
 }
 
-fn pointer_buffer_exception(error: PointerBufferError) -> PyErr {
+fn pointer_buffer_exception(py: Python<'_>, error: PointerBufferError) -> PyErr {
     match error {
-        PointerBufferError::NegativeSize | PointerBufferError::NullPointer => PyValueError::new_err(error.to_string()),
-        PointerBufferError::OutsideAddressSpace { .. } => PyOverflowError::new_err(error.to_string()),
+        PointerBufferError::NegativeSize | PointerBufferError::NullPointer => {
+            exception::new::<PyValueError>(py, error.to_string())
+        }
+        PointerBufferError::OutsideAddressSpace { .. } => exception::new::<PyOverflowError>(py, error.to_string()),
     }
 }
 
@@ -236,7 +227,7 @@ fn pointer_buffer_exception(error: PointerBufferError) -> PyErr {
 ///     TypeError: An attribute is not a number.
 ///     ValueError: The length is negative or the address is null.
 ///     OverflowError: A value does not fit in 64 bits, or the memory would end outside the address space.
-#[pyclass(subclass, frozen)]
+#[pyclass(subclass, frozen, module = "mviewbuf")]
 struct MemAlloc;
 
 #[pymethods]
@@ -249,7 +240,8 @@ impl MemAlloc {
 
     unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         if view.is_null() {
-            return Err(PyBufferError::new_err("a buffer was asked for without a place to put it"));
+            let message = "a buffer was asked for without a place to put it";
+            return Err(exception::new::<PyBufferError>(slf.py(), message));
         }
         // SAFETY: by the buffer protocol a `view` that is not null points to a structure that the caller lends for
         // writing. The field says that no buffer is held, should anything below fail.
@@ -261,7 +253,7 @@ impl MemAlloc {
         // address is only stored; that it is good is the subclass's promise to the consumer.
         let status =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address, buffer.size_bytes(), is_readonly, flags) };
-        if status == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+        if status == 0 { Ok(()) } else { Err(exception::fetch(slf.py())) }
     }
 
     /// Does nothing; there for subclasses that call it.
@@ -270,12 +262,13 @@ impl MemAlloc {
 }
 
 fn pointer_buffer(object: &Bound<'_, MemAlloc>) -> PyResult<PointerBuffer> {
-    let size = object.getattr(intern!(object.py(), "_buflen_"))?;
-    let pointer = object.getattr(intern!(object.py(), "_bufptr_"))?;
-    let size_bytes = index_sized(&size)?;
+    let py = object.py();
+    let size = object.getattr(intern!(py, "_buflen_"))?;
+    let pointer = object.getattr(intern!(py, "_bufptr_"))?;
+    let size_bytes = number::size(&size)?;
     // A bad length is reported without looking at the pointer.
     if size_bytes < 0 {
-        return Err(pointer_buffer_exception(PointerBufferError::NegativeSize));
+        return Err(pointer_buffer_exception(py, PointerBufferError::NegativeSize));
     }
-    PointerBuffer::new(pointer_sized(&pointer)?, size_bytes).map_err(pointer_buffer_exception)
+    PointerBuffer::new(number::address(&pointer)?, size_bytes).map_err(|error| pointer_buffer_exception(py, error))
 }

@@ -7,19 +7,15 @@
 use std::ptr::NonNull;
 
 use cuwheel_numpy::{Array, Descriptor, Error, NumPy, Object, Scalar};
-use pyo3::exceptions::{PyException, PyImportError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyImportError, PyMemoryError, PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::exception;
 use crate::submodule::Submodule;
 
 /// The module, as the library's table of modules lists it.
-pub(crate) const SUBMODULE: Submodule = Submodule {
-    name: "_numpy",
-    doc: "What the native code of this package sees of NumPy objects.\n\n\
-          Internal: for bug reports and tests. It may change in any release.",
-    populate,
-};
+pub(crate) const SUBMODULE: Submodule = Submodule { name: "_numpy", populate };
 
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(describe, module)?)
@@ -38,7 +34,7 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
 ///
 /// Raises:
 ///     TypeError: `obj` is something else.
-///     ImportError: NumPy cannot be imported.
+///     ImportError: NumPy cannot be imported. Running out of memory or of stack meanwhile is reported as what it is.
 #[pyfunction]
 #[pyo3(signature = (obj, /))]
 fn describe<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Description<'py>> {
@@ -53,16 +49,15 @@ fn describe<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Description<'py>> {
     if let Some(descriptor) = numpy.descriptor(object) {
         return Ok(Description::of_descriptor("dtype", descriptor));
     }
-    Err(PyTypeError::new_err(format!(
-        "expected a NumPy array, scalar or dtype, not {}",
-        obj.get_type().fully_qualified_name()?
-    )))
+    let message = format!("expected a NumPy array, scalar or dtype, not {}", exception::type_name(obj));
+    Err(exception::new::<PyTypeError>(obj.py(), message))
 }
 
 /// NumPy, imported on first use.
 pub(crate) fn import(py: Python<'_>) -> PyResult<NumPy<'_>> {
-    // SAFETY: the thread is attached for the lifetime that `py` carries.
-    unsafe { NumPy::import() }.map_err(|error| exception(py, error))
+    // SAFETY: the thread is attached for the lifetime that `py` carries. That no other thread changes an array in place
+    // while it is read, which only free-threaded Python makes possible, is asked of programs in docs/numpy-shims.md.
+    unsafe { NumPy::import() }.map_err(|error| numpy_exception(py, error))
 }
 
 /// The object for `cuwheel_numpy`.
@@ -105,7 +100,9 @@ struct ArrayDescription<'py> {
 
 impl<'py> Description<'py> {
     fn of_array(py: Python<'py>, array: Array<'_>) -> PyResult<Self> {
-        let state = array.state().map_err(|error| exception(py, error))?;
+        // Both at once: what follows creates Python objects, which may run code that changes the array.
+        let descriptor = array.descriptor();
+        let state = array.state().map_err(|error| numpy_exception(py, error))?;
         let flags = state.flags();
         let array_only = ArrayDescription {
             exact: array.is_exact(),
@@ -122,12 +119,12 @@ impl<'py> Description<'py> {
         Ok(Self {
             single_value: state.shape().is_empty(),
             array: Some(array_only),
-            ..Self::of_descriptor("array", array.descriptor().borrow())
+            ..Self::of_descriptor("array", descriptor.borrow())
         })
     }
 
     fn of_scalar(py: Python<'py>, scalar: Scalar<'_>) -> PyResult<Self> {
-        let descriptor = scalar.descriptor().map_err(|error| exception(py, error))?;
+        let descriptor = scalar.descriptor().map_err(|error| numpy_exception(py, error))?;
         Ok(Self { single_value: true, ..Self::of_descriptor("scalar", descriptor.borrow()) })
     }
 
@@ -149,23 +146,28 @@ impl<'py> Description<'py> {
 }
 
 /// The Python exception for an error; takes the one that is set, if the error says so.
-fn exception(py: Python<'_>, error: Error) -> PyErr {
+fn numpy_exception(py: Python<'_>, error: Error) -> PyErr {
     match error {
-        Error::ImportFailed => import_exception(py, PyErr::fetch(py)),
-        Error::NoDescriptor => PyErr::fetch(py),
-        Error::TooManyDimensions => PyValueError::new_err(error.to_string()),
+        Error::ImportFailed => import_exception(py, exception::fetch(py)),
+        Error::NoDescriptor => exception::fetch(py),
+        Error::TooManyDimensions => exception::new::<PyValueError>(py, error.to_string()),
     }
 }
 
-/// Says what to install, unless the import was interrupted rather than failed.
+/// Says what to install, unless the import was interrupted or the machine is at its limits: that is no fault of NumPy's.
 fn import_exception(py: Python<'_>, cause: PyErr) -> PyErr {
-    if !cause.is_instance_of::<PyException>(py) {
+    if !cause.is_instance_of::<PyException>(py)
+        || cause.is_instance_of::<PyMemoryError>(py)
+        || cause.is_instance_of::<PyRecursionError>(py)
+    {
         return cause;
     }
-    let error = PyImportError::new_err(format!(
-        "NumPy could not be imported ({cause}). \
-         This needs NumPy 1.26 or newer; install it with: pip install \"cuwheel[numpy]\""
-    ));
+    let message = format!(
+        "NumPy could not be imported ({}). \
+         This needs NumPy 1.26 or newer; install it with: pip install \"cuwheel[numpy]\"",
+        exception::summary(py, &cause)
+    );
+    let error = exception::new::<PyImportError>(py, message);
     error.set_cause(py, Some(cause));
     error
 }

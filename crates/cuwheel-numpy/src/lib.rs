@@ -8,8 +8,9 @@
 //! # fn example(pointer: std::ptr::NonNull<cuwheel_numpy::sys::PyObject>) -> Result<(), cuwheel_numpy::Error> {
 //! use cuwheel_numpy::{NumPy, Object};
 //!
-//! // SAFETY: this thread is attached to the interpreter, and `pointer` refers to an object that our caller keeps
-//! alive. let (numpy, object) = unsafe { (NumPy::import()?, Object::from_ptr(pointer)) };
+//! // SAFETY: this thread is attached to the interpreter, no other thread changes arrays in place, and `pointer` refers
+//! // to an object that our caller keeps alive.
+//! let (numpy, object) = unsafe { (NumPy::import()?, Object::from_ptr(pointer)) };
 //! if let Some(array) = numpy.array(object) {
 //!     let state = array.state()?;
 //!     println!("type number {}, shape {:?}", state.element().type_number(), state.shape());

@@ -45,7 +45,8 @@ pub unsafe fn import() -> Result<(), Error> {
 /// Copies the state of an array into `state`; after `Ok`, everything that the fields' documentation promises is set.
 ///
 /// # Safety
-/// The thread must be attached, [`import`] must have succeeded, and `array` must be a live array.
+/// The thread must be attached, [`import`] must have succeeded, and `array` must be a live array that no other
+/// thread changes in place meanwhile.
 pub unsafe fn read_array(array: NonNull<sys::PyObject>, state: &mut MaybeUninit<sys::Array>) -> Result<(), Error> {
     // SAFETY: the caller promises what the shim requires of the object, and `state` has room for what it writes.
     if unsafe { sys::cuwheel_numpy_read_array(array.as_ptr(), state.as_mut_ptr()) } < 0 {
@@ -84,7 +85,8 @@ pub unsafe fn read_datetime(descriptor: NonNull<sys::PyObject>) -> Option<sys::D
 /// A new reference to the descriptor of an array.
 ///
 /// # Safety
-/// The thread must be attached, [`import`] must have succeeded, and `array` must be a live array.
+/// The thread must be attached, [`import`] must have succeeded, and `array` must be a live array that no other
+/// thread changes in place meanwhile.
 #[must_use]
 pub unsafe fn array_descriptor(array: NonNull<sys::PyObject>) -> NonNull<sys::PyObject> {
     // SAFETY: the caller promises what the shim requires of the object; an array always has a descriptor.

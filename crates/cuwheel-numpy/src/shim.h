@@ -3,13 +3,17 @@
  * Every function needs a thread that is attached to the interpreter. Every function but cuwheel_numpy_import needs that
  * one to have succeeded before. Arguments are borrowed references, never NULL, to objects of the kind that the name
  * says.
+ *
+ * What an array points to is read without a lock. With the GIL nothing can change meanwhile, for nothing here runs
+ * Python code. In free-threaded Python no other thread may give the array another shape, strides or data type in place
+ * during the call: NumPy frees the old ones at once.
  */
 #ifndef CUWHEEL_NUMPY_SHIM_H
 #define CUWHEEL_NUMPY_SHIM_H
 
 #include <cuwheel_numpy.h>
 
-/* The largest number of dimensions of any NumPy version. */
+/* The largest number of dimensions of any NumPy version; src/sys.rs reads it here. */
 #define CUWHEEL_NUMPY_MAX_DIMENSIONS 64
 
 /* What a descriptor says about one item. */

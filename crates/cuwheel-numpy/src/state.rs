@@ -11,7 +11,8 @@ use crate::sys;
 /// Where an array's items are and what they are, as of when it was asked.
 ///
 /// Python code may give an array another shape or data type at any time, in place. Therefore shape and strides are
-/// copied.
+/// copied. While they are copied no other thread may do so, which free-threaded Python alone allows: see
+/// [`NumPy::import`](crate::NumPy::import).
 pub struct ArrayState {
     /// All fields are set, but of `shape` and `strides` only the first `dimension_count` values.
     raw: MaybeUninit<sys::Array>,
@@ -19,7 +20,8 @@ pub struct ArrayState {
 
 impl ArrayState {
     /// # Safety
-    /// The thread must be attached, NumPy must be imported, and `array` must be a live array.
+    /// The thread must be attached, NumPy must be imported, and `array` must be a live array that no other thread
+    /// changes in place meanwhile.
     pub(crate) unsafe fn read(array: NonNull<sys::PyObject>) -> Result<Self, Error> {
         let mut state = Self { raw: MaybeUninit::uninit() };
         // SAFETY: the caller promises what is required. On success the invariant of `raw` holds.
@@ -31,7 +33,7 @@ impl ArrayState {
     #[must_use]
     pub fn address(&self) -> usize {
         // SAFETY: the field is set, by the invariant of `raw`.
-        unsafe { (*self.raw.as_ptr()).data.addr() }
+        unsafe { (*self.raw.as_ptr()).data.expose_provenance() }
     }
 
     /// The number of items along each dimension.

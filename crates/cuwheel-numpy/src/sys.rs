@@ -12,8 +12,8 @@ pub struct PyObject {
     marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// The largest number of dimensions of any NumPy version.
-pub const MAX_DIMENSIONS: usize = 64;
+/// The largest number of dimensions of any NumPy version, as `shim.h` has it.
+pub const MAX_DIMENSIONS: usize = number_after(include_bytes!("shim.h"), b"#define CUWHEEL_NUMPY_MAX_DIMENSIONS ");
 
 /// What a descriptor says about one item.
 #[repr(C)]
@@ -73,4 +73,31 @@ unsafe extern "C" {
     pub fn cuwheel_numpy_scalar_descriptor(scalar: *mut PyObject) -> *mut PyObject;
 
     pub fn Py_DecRef(object: *mut PyObject);
+}
+
+/// The number that follows `name` in `text`. There must be one: otherwise the constant above does not compile.
+const fn number_after(text: &[u8], name: &[u8]) -> usize {
+    let mut start = 0;
+    while !starts_with(text, start, name) {
+        start += 1;
+    }
+    let mut number = 0;
+    let mut position = start + name.len();
+    while text[position].is_ascii_digit() {
+        number = 10 * number + (text[position] - b'0') as usize;
+        position += 1;
+    }
+    assert!(number > 0, "shim.h does not define the constant as a number");
+    number
+}
+
+const fn starts_with(text: &[u8], start: usize, prefix: &[u8]) -> bool {
+    let mut length = 0;
+    while length < prefix.len() {
+        if text[start + length] != prefix[length] {
+            return false;
+        }
+        length += 1;
+    }
+    true
 }

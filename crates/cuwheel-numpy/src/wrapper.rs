@@ -33,7 +33,8 @@ impl Object<'_> {
     }
 }
 
-/// Witness that NumPy is imported, and that the thread is attached to the interpreter for `'py`.
+/// Witness that NumPy is imported, that the thread is attached to the interpreter for `'py`, and that no other thread
+/// changes an array in place while it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct NumPy<'py> {
     attached: PhantomData<(&'py (), *mut ())>,
@@ -63,6 +64,10 @@ impl<'py> NumPy<'py> {
     ///
     /// # Safety
     /// The thread must be attached to the interpreter for `'py`.
+    ///
+    /// In free-threaded Python, and only there, another thread can give an array another shape, strides or data type in
+    /// place (`array.shape = …`) while it is read here, and NumPy frees the old ones at once. No thread may do that
+    /// during [`Array::state`] and [`Array::descriptor`]. NumPy itself asks the same of programs.
     pub unsafe fn import() -> Result<Self, Error> {
         // SAFETY: the thread is attached, as the caller promises.
         unsafe { result::import()? };
@@ -118,15 +123,20 @@ impl<'a> Array<'a> {
     }
 
     /// Where the items are and what they are, now.
+    ///
+    /// Not to be called while another thread changes the array in place; see [`NumPy::import`].
     pub fn state(self) -> Result<ArrayState, Error> {
-        // SAFETY: as in `is_exact`, and the object is an array.
+        // SAFETY: as in `is_exact`, and the object is an array. With the GIL no other thread runs meanwhile; without it,
+        // who made the witness promised that none changes the array.
         unsafe { ArrayState::read(self.0.pointer) }
     }
 
     /// The data type, now.
+    ///
+    /// Not to be called while another thread changes the array in place; see [`NumPy::import`].
     #[must_use]
     pub fn descriptor(self) -> OwnedDescriptor<'a> {
-        // SAFETY: as in `is_exact`, and the object is an array. The result owns the new reference.
+        // SAFETY: as in `state`. The result owns the new reference.
         OwnedDescriptor(Descriptor(unsafe { Object::from_ptr(result::array_descriptor(self.0.pointer)) }))
     }
 }

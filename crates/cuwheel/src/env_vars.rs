@@ -35,7 +35,7 @@ variables! {
     CUWHEEL_PYTHON;
     /// Where the tool keeps build environments and its own uv; default `$XDG_CACHE_HOME/cuwheel` or `~/.cache/cuwheel`.
     CUWHEEL_CACHE_DIR;
-    /// Set to the header directory of NumPy while crates are compiled; read by `cuwheel-build`.
+    /// Set to the header directory of NumPy while crates are compiled; read by `cuwheel-build`, with the next or not at all.
     CUWHEEL_NUMPY_INCLUDE;
     /// Set to the header directory of Python while crates are compiled; read by `cuwheel-build`.
     CUWHEEL_PYTHON_INCLUDE;
