@@ -113,7 +113,7 @@ struct Noted {
 
 impl Noted {
     fn new(project: &Project, files: Vec<PathBuf>, variables: Vec<String>) -> Self {
-        let values: Vec<_> = variables.iter().map(|name| std::env::var_os(name)).collect();
+        let values: Vec<_> = variables.iter().map(std::env::var_os).collect();
         let hash = format!(
             "{} {}",
             sources::hash_of_files(project, files.iter()),

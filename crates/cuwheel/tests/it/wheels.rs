@@ -62,6 +62,7 @@ fn a_wheel_is_built_once_and_found_current_wherever_it_is_asked_for() {
     }
     let third = run(cuwheel(&tree.root)
         .args(["build-wheel", "--json", "--force", "--offline"])
+        .env_remove("CUWHEEL_PYTHON")
         .env("VIRTUAL_ENV", &venv)
         .env("CONDA_PREFIX", &conda))
     .expect_code(0);
