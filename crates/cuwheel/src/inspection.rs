@@ -31,16 +31,19 @@ pub fn glibc_of(compatibility: &str) -> Option<GlibcVersion> {
     GlibcVersion::from_platform_tag(compatibility)
 }
 
-/// Refuses a platform tag that means nothing.
+/// The oldest glibc that Rust's standard library runs on.
+const OLDEST_GLIBC: GlibcVersion = GlibcVersion::new(2, 17);
+
+/// Refuses a platform tag that means nothing, or that no build here could keep.
 pub fn check_compatibility(compatibility: &str) -> Result<()> {
-    if compatibility == "linux" || compatibility.starts_with("musllinux_") || glibc_of(compatibility).is_some() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("{compatibility} is no platform tag"))
-        .remedy(
-            "use manylinux_2_28 or another manylinux_MAJOR_MINOR, musllinux_MAJOR_MINOR, or linux for this machine's",
-        )
-        .into())
+    let failure = match glibc_of(compatibility) {
+        Some(version) if version >= OLDEST_GLIBC => return Ok(()),
+        None if compatibility == "linux" => return Ok(()),
+        Some(version) => Failure::usage(format!("{compatibility} promises glibc {version}; Rust needs {OLDEST_GLIBC}")),
+        None if compatibility.starts_with("musllinux") => Failure::usage("wheels for musl are not built yet"),
+        None => Failure::usage(format!("{compatibility} is no platform tag")),
+    };
+    Err(failure.remedy("use manylinux_2_28, any other from manylinux_2_17 on, or linux for this machine's").into())
 }
 
 /// The last three parts of the wheel's file name.

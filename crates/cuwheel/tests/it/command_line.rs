@@ -179,7 +179,25 @@ fn unknown_names_are_answered_with_the_nearest_one() {
         2,
         &expect_test::expect![[r#"
         error: manylinux-2-28 is no platform tag
-        fix: use manylinux_2_28 or another manylinux_MAJOR_MINOR, musllinux_MAJOR_MINOR, or linux for this machine's
+        fix: use manylinux_2_28, any other from manylinux_2_17 on, or linux for this machine's
+    "#]],
+    );
+    check(
+        &project,
+        &["build-wheel", "--compatibility", "manylinux_2_5"],
+        2,
+        &expect_test::expect![[r#"
+        error: manylinux_2_5 promises glibc 2.5; Rust needs 2.17
+        fix: use manylinux_2_28, any other from manylinux_2_17 on, or linux for this machine's
+    "#]],
+    );
+    check(
+        &project,
+        &["build-wheel", "--compatibility", "musllinux_1_2"],
+        2,
+        &expect_test::expect![[r#"
+        error: wheels for musl are not built yet
+        fix: use manylinux_2_28, any other from manylinux_2_17 on, or linux for this machine's
     "#]],
     );
 }
