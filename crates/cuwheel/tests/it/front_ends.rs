@@ -149,30 +149,29 @@ fn python_m_build_builds_a_checkout_by_way_of_its_sdist() {
     builds(&venv, build.args(["-m", "build", "--outdir", "wheels"]).arg(&sources().checkout.root));
 }
 
-#[test]
-fn uv_builds_a_checkout_by_way_of_its_sdist() {
-    let _alone = alone();
+/// `uv build` with further arguments.
+#[track_caller]
+fn uv_builds(arguments: &[&str], what: &Path) {
     let venv = Venv::new();
     let mut build = Command::new(uv().program());
     scrub(&mut build);
     build.current_dir(&venv.tree.root).env("CARGO_TARGET_DIR", &sources().target);
     builds(
         &venv,
-        build.args(["build", "--out-dir", "wheels", "--python"]).arg(venv.python()).arg(&sources().checkout.root),
+        build.arg("build").args(arguments).args(["--out-dir", "wheels", "--python"]).arg(venv.python()).arg(what),
     );
+}
+
+#[test]
+fn uv_builds_a_checkout_by_way_of_its_sdist() {
+    let _alone = alone();
+    uv_builds(&[], &sources().checkout.root);
 }
 
 #[test]
 fn uv_builds_the_sdist() {
     let _alone = alone();
-    let venv = Venv::new();
-    let mut build = Command::new(uv().program());
-    scrub(&mut build);
-    build.current_dir(&venv.tree.root).env("CARGO_TARGET_DIR", &sources().target);
-    builds(
-        &venv,
-        build.args(["build", "--wheel", "--out-dir", "wheels", "--python"]).arg(venv.python()).arg(&sources().sdist),
-    );
+    uv_builds(&["--wheel"], &sources().sdist);
 }
 
 #[test]
