@@ -354,6 +354,10 @@ fn ctrl_c_stops_the_compiler_and_leaves_nothing_half_written() {
         .filter(|name| name != "lock")
         .collect();
     assert!(left.is_empty(), "{left:?}");
-    let running = std::process::Command::new("pgrep").arg("-f").arg(tree.root.join("target")).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the compiler is still running");
+    let target = tree.root.join("target");
+    let running = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let command_line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8(command_line).ok().filter(|command_line| command_line.contains(target.to_str().unwrap()))
+    });
+    assert_eq!(running.collect::<Vec<_>>(), [""; 0], "the compiler is still running");
 }
