@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+pub use cuwheel_inspect::size::human_size;
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
@@ -130,19 +131,6 @@ pub fn is_inside(path: &str) -> bool {
     !path.is_empty() && Path::new(path).components().all(stays)
 }
 
-/// A size for people: `220.1 kB`.
-#[must_use]
-pub fn human_size(size_bytes: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let size = size_bytes as f64;
-    match size_bytes {
-        0..1_000 => format!("{size_bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", size / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", size / 1e6),
-        _ => format!("{:.2} GB", size / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,11 +177,5 @@ mod tests {
         fs::write(&path, b"abc").unwrap();
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((sha256(b"abc").as_str(), sha256_of_file(&path).unwrap().as_str()), (expected, expected));
-    }
-
-    #[test]
-    fn sizes_are_shown_with_three_digits() {
-        let shown: Vec<_> = [0, 999, 1_000, 220_123, 5_300_000, 2_500_000_000].map(human_size).to_vec();
-        assert_eq!(shown, ["0 B", "999 B", "1.0 kB", "220.1 kB", "5.3 MB", "2.50 GB"]);
     }
 }

@@ -5,12 +5,14 @@
 
 mod exports;
 mod glibc;
+mod layout;
 mod read;
 
 use std::fmt;
 
 pub use exports::{ExportedVersions, exported_versions};
 pub use glibc::{GlibcVersion, InvalidGlibcVersion};
+pub use layout::{ElfKind, ElfLayout, Section, Segment, SegmentKind};
 
 /// Why a file cannot be read as ELF.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

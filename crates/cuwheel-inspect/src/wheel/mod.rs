@@ -118,20 +118,37 @@ impl Wheel {
         path: &Path,
         inspect: impl Fn(&[u8]) -> T + Sync,
     ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
-        let results = Mutex::new(Vec::new());
-        let keep = |position: usize, contents: &[u8]| {
-            let result = inspect(contents);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((position, result));
-        };
-        let wheel = Self::from_source(&file_name(path), open_source(path)?, &keep)?;
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        results.sort_by_key(|(position, _)| *position);
-        Ok((wheel, results))
+        Self::inspect_source(&file_name(path), open_source(path)?, inspect)
     }
 
     /// Reads a wheel from memory; `file_name` is the name it would have as a file.
     pub fn from_bytes(file_name: &str, bytes: Vec<u8>) -> Result<Self, WheelError> {
         Self::from_source(file_name, Source::Memory(bytes), &|_, _| {})
+    }
+
+    /// As [`Wheel::open_with`], for a wheel in memory.
+    pub fn from_bytes_with<T: Send>(
+        file_name: &str,
+        bytes: Vec<u8>,
+        inspect: impl Fn(&[u8]) -> T + Sync,
+    ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
+        Self::inspect_source(file_name, Source::Memory(bytes), inspect)
+    }
+
+    fn inspect_source<T: Send>(
+        file_name: &str,
+        source: Source,
+        inspect: impl Fn(&[u8]) -> T + Sync,
+    ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
+        let results = Mutex::new(Vec::new());
+        let keep = |position: usize, contents: &[u8]| {
+            let result = inspect(contents);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((position, result));
+        };
+        let wheel = Self::from_source(file_name, source, &keep)?;
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(position, _)| *position);
+        Ok((wheel, results))
     }
 
     fn from_source(file_name: &str, source: Source, inspect: &InspectElf<'_>) -> Result<Self, WheelError> {

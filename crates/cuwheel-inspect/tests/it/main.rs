@@ -1,9 +1,12 @@
 //! Tests of the readers on whole files: wheels made in memory, libraries and crates compiled here, archives of sources.
 
 mod archive;
+mod corpus;
 mod damage;
 mod elf;
+mod native;
 mod objects;
+mod rules;
 mod sdist;
 mod wheel;
 mod wheel_name;

@@ -1,0 +1,55 @@
+//! A wheel with everything that the rules want to know of it, from one pass over its contents.
+
+use std::path::Path;
+
+use super::native::NativeFile;
+use crate::elf::GlibcVersion;
+use crate::wheel::{Entry, Wheel, WheelError};
+
+/// A wheel, and the facts about its ELF files.
+#[derive(Debug)]
+pub struct ExaminedWheel {
+    wheel: Wheel,
+    natives: Vec<(usize, NativeFile)>,
+}
+
+impl ExaminedWheel {
+    /// Reads the wheel at `path`.
+    pub fn open(path: &Path) -> Result<Self, WheelError> {
+        let (wheel, natives) = Wheel::open_with(path, NativeFile::read)?;
+        Ok(Self { wheel, natives })
+    }
+
+    /// Reads a wheel from memory; `file_name` is the name it would have as a file.
+    pub fn from_bytes(file_name: &str, bytes: Vec<u8>) -> Result<Self, WheelError> {
+        let (wheel, natives) = Wheel::from_bytes_with(file_name, bytes, NativeFile::read)?;
+        Ok(Self { wheel, natives })
+    }
+
+    /// The wheel.
+    #[must_use]
+    pub fn wheel(&self) -> &Wheel {
+        &self.wheel
+    }
+
+    /// The oldest glibc that every file in it loads with; `None` when nothing needs one.
+    #[must_use]
+    pub fn glibc_floor(&self) -> Option<GlibcVersion> {
+        self.libraries().flat_map(|(_, native)| &native.glibc).map(|need| need.version).max()
+    }
+
+    /// The ELF files, in archive order.
+    pub(super) fn natives(&self) -> impl Iterator<Item = (&Entry, &NativeFile)> {
+        self.natives.iter().map(|(position, native)| (&self.wheel.entries()[*position], native))
+    }
+
+    /// The ELF files that a loader of the host loads: no object files, and no code for a GPU.
+    pub(super) fn libraries(&self) -> impl Iterator<Item = (&Entry, &NativeFile)> {
+        self.natives().filter(|(_, native)| native.is_for_a_loader())
+    }
+
+    /// The ELF file called `path`.
+    pub(super) fn native(&self, path: &str) -> Option<&NativeFile> {
+        self.natives().filter(|(entry, _)| entry.path() == path).map(|(_, native)| native).last()
+    }
+}

@@ -1,0 +1,239 @@
+//! The rules of `check-wheel`: what can be wrong with a wheel that installers, indexes and repair tools let pass.
+//!
+//! A wheel is read once, into an [`ExaminedWheel`]; [`check`] then gives its findings, and [`check_set`] those of wheels
+//! given together. No rule needs more than the wheel: nothing is installed, imported or looked up.
+
+mod archive;
+mod breakdown;
+mod catalog;
+mod driver;
+mod examined;
+mod libraries;
+mod limited_api;
+mod modules;
+mod native;
+mod policy;
+mod search_path;
+mod sets;
+mod size;
+mod tags;
+
+use std::fmt;
+
+pub use archive::unreadable;
+pub use breakdown::{Breakdown, FileSize, SectionSize};
+pub use catalog::RULES;
+pub use examined::ExaminedWheel;
+pub use policy::{Policy, RuleSelector, UnknownRule};
+pub use sets::{ListedWheel, check_manifest, check_set};
+
+/// How bad it is when a rule is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Should be mended, and does not always do harm.
+    Warning,
+    /// The wheel must not be published.
+    Error,
+}
+
+impl Severity {
+    /// The word for it: `error`, `warning` or `note`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// Something that holds for every good wheel.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    id: &'static str,
+    severity: Severity,
+    title: &'static str,
+    why: &'static str,
+    remedy: &'static str,
+}
+
+impl Rule {
+    /// The name, such as `archive/duplicate-entry`.
+    #[must_use]
+    pub fn id(&self) -> &'static str {
+        self.id
+    }
+
+    /// How bad a breach is, unless a [`Policy`] says otherwise.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// What holds, in one line.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// What happens where it does not hold.
+    #[must_use]
+    pub fn why(&self) -> &'static str {
+        self.why
+    }
+
+    /// What to do then.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        self.remedy
+    }
+
+    /// The rule called `id`.
+    #[must_use]
+    pub fn find(id: &str) -> Option<&'static Self> {
+        RULES.iter().find(|rule| rule.id == id).copied()
+    }
+}
+
+/// A place where a rule is broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    rule: &'static Rule,
+    severity: Severity,
+    path: Option<String>,
+    offset: Option<u64>,
+    symbol: Option<String>,
+    message: String,
+}
+
+impl Finding {
+    fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
+        Self { rule, severity: rule.severity, path: None, offset: None, symbol: None, message: message.into() }
+    }
+
+    fn at(mut self, path: &str) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    fn offset(mut self, offset: u64) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    fn symbol(mut self, symbol: Option<&str>) -> Self {
+        self.symbol = symbol.map(str::to_owned);
+        self
+    }
+
+    /// The rule.
+    #[must_use]
+    pub fn rule(&self) -> &'static Rule {
+        self.rule
+    }
+
+    /// How bad it is, after the [`Policy`].
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The entry of the wheel that it is about.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// Where in the archive it is, in bytes.
+    #[must_use]
+    pub fn archive_offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// The symbol that it is about.
+    #[must_use]
+    pub fn symbol_name(&self) -> Option<&str> {
+        self.symbol.as_deref()
+    }
+
+    /// What is wrong, without the path.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(formatter, "{path}: {}", self.message),
+            None => formatter.write_str(&self.message),
+        }
+    }
+}
+
+/// Everything that is wrong with a wheel, the worst first.
+#[must_use]
+pub fn check(wheel: &ExaminedWheel, policy: &Policy) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    archive::check(wheel, &mut findings);
+    tags::check(wheel, &mut findings);
+    modules::check(wheel, policy, &mut findings);
+    libraries::check(wheel, &mut findings);
+    size::check(wheel, policy, &mut findings);
+    policy.apply(findings)
+}
+
+/// The first few of `items`, and how many more there are.
+fn listed<T: fmt::Display>(items: &[T]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    match items.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+/// A path with its directories below site-packages; `None` for what an installer puts elsewhere.
+fn installed_path(path: &str) -> Option<&str> {
+    match path.split_once('/') {
+        Some((first, rest)) if first.ends_with(".data") => {
+            rest.strip_prefix("platlib/").or_else(|| rest.strip_prefix("purelib/"))
+        }
+        _ => Some(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_rules_are_unique_and_texts_are_sentences() {
+        let mut ids: Vec<&str> = RULES.iter().map(|rule| rule.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), RULES.len());
+        for rule in RULES {
+            assert!(rule.id.split_once('/').is_some_and(|(group, name)| !group.is_empty() && !name.is_empty()));
+            assert!(rule.why.ends_with('.'), "{}", rule.id);
+            assert!(!rule.title.ends_with('.') && !rule.remedy.ends_with('.'), "{}", rule.id);
+            assert_eq!(Rule::find(rule.id), Some(*rule));
+        }
+    }
+
+    #[test]
+    fn a_long_list_says_how_much_is_left_out() {
+        assert_eq!(listed(&["a", "b", "c", "d"]), "a, b, c, d");
+        assert_eq!(listed(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d and 2 more");
+    }
+}

@@ -1,0 +1,92 @@
+//! Rules on modules: that the native ones are there, can be initialised, and that declared ones are not left out.
+
+use super::catalog::{DECLARED_MISSING, MISSING_INIT, NO_EXTENSION, NO_NATIVE};
+use super::{ExaminedWheel, Finding, Policy, installed_path, listed};
+use crate::wheel::{Entry, ExtensionAbi, ExtensionModule, Wheel};
+
+pub(super) fn check(examined: &ExaminedWheel, policy: &Policy, findings: &mut Vec<Finding>) {
+    for module in examined.wheel().extension_modules() {
+        check_init(examined, &module, findings);
+    }
+    check_presence(examined, findings);
+    for module in &policy.modules {
+        if !may_be_inside(examined.wheel(), module) {
+            findings.push(Finding::new(&DECLARED_MISSING, format!("no file is the module {module}")));
+        }
+    }
+}
+
+/// A file with the suffix of an interpreter is an extension module; one that ends in `.so` alone may be any library,
+/// unless it exports an init function.
+fn check_init(examined: &ExaminedWheel, module: &ExtensionModule, findings: &mut Vec<Finding>) {
+    let name = module.module().rsplit('.').next().unwrap_or_default();
+    let Some(native) = examined.native(module.path()) else {
+        let is_for_linux = examined.wheel().name().platform_tags().iter().all(|platform| platform.contains("linux"));
+        if is_for_linux && *module.abi() != ExtensionAbi::Bare {
+            findings.push(
+                Finding::new(&MISSING_INIT, "it is no ELF file, so that Python cannot load it").at(module.path()),
+            );
+        }
+        return;
+    };
+    let is_certain = *module.abi() != ExtensionAbi::Bare || !native.inits.is_empty();
+    // Names beyond ASCII are written in punycode in the symbol.
+    if native.fault.is_some() || native.is_foreign() || !is_certain || !name.is_ascii() {
+        return;
+    }
+    let wanted = init_functions(name);
+    if !native.inits.iter().any(|init| wanted.contains(init)) {
+        let found = if native.inits.is_empty() { "no init function".to_owned() } else { listed(&native.inits) };
+        let message = format!("it exports {found}, and Python looks for {}", wanted[0]);
+        findings.push(Finding::new(&MISSING_INIT, message).at(module.path()).symbol(Some(&wanted[0])));
+    }
+}
+
+/// What Python looks for.
+fn init_functions(name: &str) -> [String; 2] {
+    [format!("PyInit_{name}"), format!("PyModExport_{name}")]
+}
+
+fn check_presence(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
+    let wheel = examined.wheel();
+    let name = wheel.name();
+    if name.platform_tags().iter().any(|platform| platform == "any") {
+        return;
+    }
+    let is_native = |entry: &Entry| {
+        let file = entry.path();
+        let extension = file.rsplit_once('.').map(|(_, extension)| extension);
+        entry.is_elf() || entry.is_shared_library() || matches!(extension, Some("exe" | "a" | "lib"))
+    };
+    let abi = name.abi_tags().iter().find(|abi| *abi != "none");
+    if let (Some(abi), true) = (abi, wheel.extension_modules().is_empty()) {
+        findings.push(Finding::new(
+            &NO_EXTENSION,
+            format!("the tag names the ABI {abi}, and no file is an extension module"),
+        ));
+    } else if !wheel.entries().iter().any(is_native) {
+        let message = format!("the tag names the platform {}, and no file is native", listed(name.platform_tags()));
+        findings.push(Finding::new(&NO_NATIVE, message));
+    }
+}
+
+/// Whether `module` is a file or a package of the wheel, or may be made by an extension module that is imported first.
+fn may_be_inside(wheel: &Wheel, module: &str) -> bool {
+    let extensions: Vec<String> =
+        wheel.extension_modules().iter().map(|extension| extension.module().to_owned()).collect();
+    let path = module.replace('.', "/");
+    let is_file = wheel.entries().iter().filter_map(|entry| installed_path(entry.path())).any(|file| {
+        let rest = file.strip_prefix(path.as_str());
+        rest.is_some_and(|rest| rest.starts_with('/') || rest == ".py" || rest == ".pyc")
+    });
+    if is_file || extensions.iter().any(|extension| extension == module) {
+        return true;
+    }
+    let makes_submodules = |parent: &str| {
+        let inside = format!("{parent}.");
+        extensions.iter().any(|extension| {
+            extension == parent || extension.strip_prefix(&inside).is_some_and(|rest| !rest.contains('.'))
+        })
+    };
+    module.rsplit_once('.').is_some_and(|(parent, _)| makes_submodules(parent))
+}

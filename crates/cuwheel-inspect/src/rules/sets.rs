@@ -1,0 +1,131 @@
+//! Rules on wheels that are given together: files that several write, and the manifest of a build.
+
+use std::collections::HashMap;
+
+use super::catalog::{CHANGED, COLLISION, NOT_EXPECTED, NOT_FOUND};
+use super::{ExaminedWheel, Finding, Policy, installed_path};
+use crate::digest::Sha256Digest;
+use crate::wheel::{WheelName, normalize_distribution};
+
+/// A wheel as a manifest lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedWheel {
+    /// The file name.
+    pub file: String,
+    /// The SHA-256 in lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+/// What is wrong with wheels that are installed together, the worst first.
+#[must_use]
+pub fn check_set(wheels: &[&ExaminedWheel], policy: &Policy) -> Vec<Finding> {
+    let contents: Vec<HashMap<&str, Sha256Digest>> = wheels.iter().map(|wheel| installed_files(wheel)).collect();
+    let mut findings = Vec::new();
+    for (first, wheel) in wheels.iter().enumerate() {
+        for (second, other) in wheels.iter().enumerate().skip(first + 1) {
+            if !can_be_together(wheel.wheel().name(), other.wheel().name()) {
+                continue;
+            }
+            let mut paths: Vec<&str> = contents[first]
+                .iter()
+                .filter(|(path, digest)| contents[second].get(*path).is_some_and(|other| other != *digest))
+                .map(|(path, _)| *path)
+                .collect();
+            paths.sort_unstable();
+            let Some(path) = paths.first() else { continue };
+            let more = match paths.len() - 1 {
+                0 => String::new(),
+                more => format!("; {more} more like it"),
+            };
+            let (left, right) = (wheel.wheel().file_name(), other.wheel().file_name());
+            let message = format!("it is in {left} and, with other contents, in {right}{more}");
+            findings.push(Finding::new(&COLLISION, message).at(path));
+        }
+    }
+    policy.apply(findings)
+}
+
+fn installed_files(wheel: &ExaminedWheel) -> HashMap<&str, Sha256Digest> {
+    let entries = wheel.wheel().entries().iter().filter(|entry| !entry.is_directory());
+    entries.filter_map(|entry| Some((installed_path(entry.path())?, entry.sha256()))).collect()
+}
+
+/// Whether some environment holds both: two projects, for interpreters and platforms that are the same somewhere.
+fn can_be_together(left: &WheelName, right: &WheelName) -> bool {
+    let differ = normalize_distribution(left.distribution()) != normalize_distribution(right.distribution());
+    differ
+        && left.tags().iter().any(|left| {
+            right.tags().iter().any(|right| {
+                share_an_interpreter(left.python(), left.abi(), right.python(), right.abi())
+                    && share_a_platform(left.platform(), right.platform())
+            })
+        })
+}
+
+fn share_an_interpreter(left: &str, left_abi: &str, right: &str, right_abi: &str) -> bool {
+    // Only an ABI of one version ties a wheel to it; py3 and abi3 go on.
+    let is_tied = |abi: &str| abi != "none" && !abi.starts_with("abi3");
+    match (is_tied(left_abi), is_tied(right_abi)) {
+        (true, true) => left == right && left_abi == right_abi,
+        _ => left.starts_with("py2") == right.starts_with("py2"),
+    }
+}
+
+fn share_a_platform(left: &str, right: &str) -> bool {
+    let system = |platform: &str| ["linux", "macosx", "win"].into_iter().find(|system| platform.contains(system));
+    let machine = |platform: &str| {
+        let machines = ["x86_64", "aarch64", "arm64", "amd64", "i686", "ppc64le", "s390x", "armv7l", "riscv64"];
+        machines.into_iter().find(|machine| platform.ends_with(machine))
+    };
+    left == "any" || right == "any" || (system(left) == system(right) && machine(left) == machine(right))
+}
+
+/// Compares the wheels that a build listed with those that are there: `found` has their names and hashes. Whether some
+/// are missing is only asked when `is_complete`: `found` is everything that lies beside the manifest.
+#[must_use]
+pub fn check_manifest(
+    expected: &[ListedWheel],
+    found: &[ListedWheel],
+    is_complete: bool,
+    policy: &Policy,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for wheel in expected.iter().filter(|_| is_complete) {
+        if !found.iter().any(|other| other.file == wheel.file) {
+            findings.push(Finding::new(&NOT_FOUND, "the manifest lists it, and it is not there").at(&wheel.file));
+        }
+    }
+    for wheel in found {
+        match expected.iter().find(|other| other.file == wheel.file) {
+            None => findings.push(Finding::new(&NOT_EXPECTED, "the manifest does not list it").at(&wheel.file)),
+            Some(listed) if listed.sha256 != wheel.sha256 => {
+                let message = format!("its SHA-256 is {}, and the manifest says {}", wheel.sha256, listed.sha256);
+                findings.push(Finding::new(&CHANGED, message).at(&wheel.file));
+            }
+            Some(_) => {}
+        }
+    }
+    policy.apply(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wheels_go_together_when_one_environment_can_hold_both() {
+        for (left, right, expected) in [
+            ("a-1-py3-none-any", "b-1-py3-none-any", true),
+            ("a-1-py3-none-any", "a-2-py3-none-any", false),
+            ("a-1-py3-none-any", "b-1-cp312-cp312-win_amd64", true),
+            ("a-1-cp311-cp311-linux_x86_64", "b-1-cp312-cp312-linux_x86_64", false),
+            ("a-1-cp311-abi3-linux_x86_64", "b-1-cp312-cp312-manylinux_2_28_x86_64", true),
+            ("a-1-cp313-cp313-linux_x86_64", "b-1-cp313-cp313t-linux_x86_64", false),
+            ("a-1-py3-none-linux_x86_64", "b-1-py3-none-linux_aarch64", false),
+            ("a-1-py3-none-linux_x86_64", "b-1-py3-none-macosx_11_0_x86_64", false),
+        ] {
+            let name = |stem: &str| format!("{stem}.whl").parse::<WheelName>().unwrap();
+            assert_eq!(can_be_together(&name(left), &name(right)), expected, "{left} and {right}");
+        }
+    }
+}

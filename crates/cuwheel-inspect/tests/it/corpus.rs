@@ -1,0 +1,270 @@
+//! The corpus of broken wheels: each has one fault and breaks one rule. They are made here, in memory.
+
+use std::env::consts::ARCH;
+
+use cuwheel_inspect::testing::WheelBuilder;
+
+use crate::native;
+
+/// A wheel with one fault.
+pub(crate) struct Broken {
+    /// The rule that it breaks, and no other.
+    pub(crate) rule: &'static str,
+    /// The fault.
+    pub(crate) fault: &'static str,
+    pub(crate) file_name: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The name of the sound wheel.
+pub(crate) fn sound_name() -> String {
+    named("cp311-abi3-manylinux_2_28")
+}
+
+/// A name with these tags, for this machine.
+fn named(tags: &str) -> String {
+    format!("demo-0.1.0-{tags}_{ARCH}.whl")
+}
+
+/// A wheel in which nothing is wrong, to which one thing may be added.
+pub(crate) fn sound() -> WheelBuilder {
+    of_module(&sound_name(), "demo/_native.abi3.so", &native::SOUND)
+}
+
+fn of_module(file_name: &str, path: &str, library: &[u8]) -> WheelBuilder {
+    WheelBuilder::new(file_name).file("demo/__init__.py", "x = 1\n").file_with_mode(path, library, 0o100_755)
+}
+
+/// A wheel of the sound one's name with this library for its module.
+fn with_library(library: &[u8]) -> WheelBuilder {
+    of_module(&sound_name(), "demo/_native.abi3.so", library)
+}
+
+fn with_flags(flags: &[&str]) -> WheelBuilder {
+    with_library(&native::library(native::INIT, flags))
+}
+
+fn with_source(source: &str) -> WheelBuilder {
+    with_library(&native::library(&format!("{source}\n{}", native::INIT), &[]))
+}
+
+/// Every broken wheel.
+pub(crate) fn corpus() -> Vec<Broken> {
+    let mut corpus = Vec::new();
+    for (group, wheels) in [
+        ("archive", archive()),
+        ("archive", record()),
+        ("archive", identity()),
+        ("archive", leftovers()),
+        ("tags", tags()),
+        ("tags", symbols()),
+        ("modules", modules()),
+        ("libraries", links()),
+        ("libraries", search_paths()),
+        ("libraries", layouts()),
+    ] {
+        for (rule, fault, wheel) in wheels {
+            assert!(rule.starts_with(group), "{rule} is listed with {group}");
+            corpus.push(Broken { rule, fault, file_name: wheel.file_name(), bytes: wheel.build() });
+        }
+    }
+    corpus.extend(damaged());
+    corpus
+}
+
+type Case = (&'static str, &'static str, WheelBuilder);
+
+fn damaged() -> Vec<Broken> {
+    let whole = sound().build();
+    let broken = |fault, bytes| Broken { rule: "archive/unreadable", fault, file_name: sound_name(), bytes };
+    let mut flipped = whole.clone();
+    // In the contents of the first member, after its header and name.
+    flipped[50] ^= 0xff;
+    vec![
+        broken("cut short", whole[..whole.len() - 30].to_vec()),
+        broken("a changed byte", flipped),
+        broken("no archive", b"<html>404</html>".to_vec()),
+        Broken {
+            rule: "archive/unreadable",
+            fault: "no name of a wheel",
+            file_name: "demo.whl".to_owned(),
+            bytes: whole,
+        },
+    ]
+}
+
+fn archive() -> Vec<Case> {
+    vec![
+        ("archive/unsafe-path", "a parent", sound().raw_member(b"../evil.py", b"")),
+        ("archive/unsafe-path", "an absolute path", sound().raw_member(b"/etc/evil.py", b"")),
+        ("archive/unsafe-path", "no UTF-8", sound().raw_member(b"demo/\xff.py", b"")),
+        ("archive/metadata", "no METADATA", sound().without_file("demo-0.1.0.dist-info/METADATA")),
+        ("archive/metadata", "no RECORD", sound().without_file("demo-0.1.0.dist-info/RECORD")),
+        ("archive/metadata", "a bad row", sound().extra_rows("one,two\n")),
+        ("archive/metadata", "no name", sound().metadata("Metadata-Version: 2.1\nVersion: 0.1.0\n")),
+        (
+            "archive/duplicate-entry",
+            "the same twice",
+            sound()
+                .file("demo/a.py", "x")
+                .without_row("demo/a.py")
+                .raw_member(b"demo/a.py", b"x")
+                .extra_rows(&row_of_x()),
+        ),
+        ("archive/symlink", "a link", sound().file_with_mode("demo/link.py", "__init__.py", 0o120_777)),
+        ("archive/world-writable", "mode 666", sound().file_with_mode("demo/a.py", "", 0o100_666)),
+        ("archive/not-executable", "mode 644", sound().file_with_mode("demo/bin/tool", native::program(), 0o100_644)),
+        ("archive/directory-entry", "a directory", sound().raw_member(b"demo/", b"")),
+    ]
+}
+
+/// A row of RECORD for a file that holds `x`.
+fn row_of_x() -> String {
+    "demo/a.py,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1\n".to_owned()
+}
+
+fn record() -> Vec<Case> {
+    let empty = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0";
+    vec![
+        ("archive/record-missing", "no row", sound().file("demo/a.py", "").without_row("demo/a.py")),
+        ("archive/record-extra", "no file", sound().file("demo/a.py", "").without_file("demo/a.py")),
+        ("archive/record-hash", "changed", sound().file_changed_after_record("demo/a.py", "x = 1", "x = 2")),
+        (
+            "archive/record-size",
+            "another size",
+            sound().file("demo/a.py", "").row("demo/a.py", &empty.replace(",0", ",1")),
+        ),
+        (
+            "archive/record-duplicate-row",
+            "two rows",
+            sound().file("demo/a.py", "").extra_rows(&format!("demo/a.py,{empty}\n")),
+        ),
+        ("archive/record-without-hash", "no hash", sound().file("demo/a.py", "").row("demo/a.py", ",0")),
+        (
+            "archive/record-unsupported-hash",
+            "md5",
+            sound().file("demo/a.py", "").row("demo/a.py", "md5=1B2M2Y8AsgTpgAmY7PhCfg,0"),
+        ),
+    ]
+}
+
+fn identity() -> Vec<Case> {
+    let metadata = |name: &str, version: &str| {
+        sound().metadata(&format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"))
+    };
+    vec![
+        ("archive/name-mismatch", "in METADATA", metadata("other", "0.1.0")),
+        ("archive/name-mismatch", "in .dist-info", sound().dist_info("other-0.1.0.dist-info")),
+        ("archive/version-mismatch", "in METADATA", metadata("demo", "0.2.0")),
+        ("archive/version-mismatch", "in .dist-info", sound().dist_info("demo-0.2.0.dist-info")),
+    ]
+}
+
+fn leftovers() -> Vec<Case> {
+    let stray = |fault, path: &str| ("archive/stray-file", fault, sound().file(path, ""));
+    vec![
+        stray("target", "target/release/deps/demo.d"),
+        stray("cache", "demo/__pycache__/__init__.cpython-311.pyc"),
+        stray("environment", ".venv/pyvenv.cfg"),
+        stray("repository", ".git/HEAD"),
+        stray("build directory", "build/lib.linux-x86_64-cpython-311/demo/__init__.py"),
+        stray("wheel", "dist/demo-0.0.9-py3-none-any.whl"),
+        stray("sdist", "dist/demo-0.0.9.tar.gz"),
+    ]
+}
+
+fn tags() -> Vec<Case> {
+    let info = |purelib: bool, tag: &str| format!("Wheel-Version: 1.0\nRoot-Is-Purelib: {purelib}\nTag: {tag}\n");
+    let own_tag = format!("cp311-abi3-manylinux_2_28_{ARCH}");
+    let specific = |suffix: &str, tags: &str| {
+        of_module(&named(tags), &format!("demo/_native.{suffix}-linux-gnu.so"), &native::SOUND)
+    };
+    let pure = WheelBuilder::new("demo-0.1.0-py3-none-any.whl").file("demo/__init__.py", "");
+    vec![
+        ("tags/mismatch", "renamed", sound().wheel_info(&info(false, &format!("cp312-abi3-linux_{ARCH}")))),
+        ("tags/pure-with-native", "a module", pure.clone().file("demo/_native.so", &*native::SOUND)),
+        ("tags/pure-with-native", "no ELF file", pure.file("demo/_native.so", "\u{7f}Mach-O")),
+        ("tags/purelib-flag", "pure", sound().wheel_info(&info(true, &own_tag))),
+        ("tags/abi-suffix", "cpython-312 for abi3", specific("cpython-312", "cp311-abi3-manylinux_2_28")),
+        ("tags/abi-suffix", "cpython-312 for cp313", specific("cpython-312", "cp313-cp313-manylinux_2_28")),
+        ("tags/abi-suffix", "cpython-313 for cp313t", specific("cpython-313", "cp313-cp313t-manylinux_2_28")),
+        ("tags/abi-suffix", "cpython-313t for cp313", specific("cpython-313t", "cp313-cp313-manylinux_2_28")),
+        (
+            "tags/abi-suffix",
+            "abi3 for cp314t",
+            of_module(&named("cp314-cp314t-manylinux_2_28"), "demo/_native.abi3.so", &native::SOUND),
+        ),
+        ("tags/machine", "s390x", with_library(&native::for_machine(22))),
+        ("tags/machine", "a machine of no tag", with_library(&native::for_machine(43))),
+    ]
+}
+
+fn symbols() -> Vec<Case> {
+    let python =
+        |symbol: &str| with_source(&format!("extern void *{symbol}(void);\nvoid *use(void) {{ return {symbol}(); }}"));
+    let glibc = native::versioned_need("libc.so.6", Some("GLIBC_2.99"));
+    vec![
+        ("tags/limited-api", "added in 3.12", python("PyObject_Vectorcall")),
+        ("tags/limited-api", "not in it", python("_PyObject_GetMethod")),
+        ("tags/glibc-floor", "newer than promised", with_library(&glibc)),
+        ("tags/glibc-floor", "musl", of_module(&named("cp311-abi3-musllinux_1_2"), "demo/_native.abi3.so", &glibc)),
+    ]
+}
+
+fn modules() -> Vec<Case> {
+    let pure = |tags: &str| WheelBuilder::new(&named(tags)).file("demo/__init__.py", "");
+    let renamed = of_module(&sound_name(), "demo/_renamed.abi3.so", &native::SOUND);
+    let bare = of_module(&sound_name(), "demo/_renamed.so", &native::SOUND);
+    vec![
+        ("modules/missing-init", "none", with_library(&native::library("int f(void) { return 1; }", &[]))),
+        ("modules/missing-init", "of another name", renamed),
+        ("modules/missing-init", "of another name, bare", bare),
+        ("modules/missing-init", "no ELF file", sound().file("demo/_other.abi3.so", "text")),
+        ("modules/no-extension", "left out", pure("cp311-cp311-manylinux_2_28")),
+        ("modules/no-native", "nothing native", pure("py3-none-manylinux_2_28")),
+    ]
+}
+
+fn links() -> Vec<Case> {
+    let inside = |path: &str| sound().file(path, native::library("int f(void) { return 1; }", &[]));
+    let soname = native::library("int f(void) { return 1; }", &["-Wl,-soname,libcuda.so.1"]);
+    vec![
+        ("libraries/driver-inside", "grafted", inside("demo.libs/libcuda-1a2b3c4d.so.1")),
+        ("libraries/driver-inside", "NVML", inside("demo/libnvidia-ml.so.1")),
+        ("libraries/driver-inside", "EGL", inside("demo.libs/libEGL-0a1b2c3d.so.1.1.0")),
+        ("libraries/driver-inside", "renamed", sound().file("demo.libs/libdriver.so", soname)),
+        ("libraries/driver-needed", "libcuda", with_library(&native::linked_to("libcuda.so.1"))),
+        ("libraries/driver-needed", "NVML", with_library(&native::linked_to("libnvidia-ml.so.1"))),
+        ("libraries/python-needed", "libpython", with_library(&native::linked_to("libpython3.11.so.1.0"))),
+        ("libraries/version-needs", "a renamed library", with_library(&native::with_renamed_need())),
+    ]
+}
+
+fn search_paths() -> Vec<Case> {
+    let with = |path: &str| with_flags(&["-Wl,--enable-new-dtags", &format!("-Wl,-rpath,{path}")]);
+    let old = with_flags(&["-Wl,--disable-new-dtags", "-Wl,-rpath,/usr/local/cuda/lib64"]);
+    vec![
+        ("libraries/absolute-rpath", "RUNPATH", with("$ORIGIN:/usr/local/cuda/lib64")),
+        ("libraries/absolute-rpath", "RPATH", old),
+        ("libraries/working-directory-rpath", "relative", with("lib")),
+        ("libraries/working-directory-rpath", "empty", with("$ORIGIN::$ORIGIN/lib")),
+        ("libraries/escaping-rpath", "four levels", with("$ORIGIN/../../../../lib")),
+        ("libraries/stubs-rpath", "stubs", with("/usr/local/cuda/lib64/stubs")),
+    ]
+}
+
+fn layouts() -> Vec<Case> {
+    let debug = "__asm__(\".pushsection .debug_info,\\\"\\\",@progbits\\n.zero 100000\\n.popsection\");";
+    let debug_info = native::library_with_debug_info(&format!("{debug}\n{}", native::INIT));
+    vec![
+        ("libraries/unreadable", "no sections", with_library(&native::without_sections())),
+        ("libraries/unreadable", "cut short", with_library(&native::SOUND[..200])),
+        ("libraries/segments", "no page", with_library(&native::with_alignment(8))),
+        ("libraries/segments", "no power of two", with_library(&native::with_alignment(3 * 4096))),
+        ("libraries/segments", "another address", with_library(&native::with_misaligned_address())),
+        ("libraries/segments", "beyond the end", with_library(&native::with_segment_beyond_the_end())),
+        ("libraries/headers-unmapped", "elsewhere", with_library(&native::with_unmapped_headers())),
+        ("libraries/executable-stack", "asked for", with_flags(&["-Wl,-z,execstack"])),
+        ("libraries/debug-info", "left in", with_library(&debug_info)),
+    ]
+}

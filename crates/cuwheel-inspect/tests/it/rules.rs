@@ -1,0 +1,264 @@
+//! The rules of `check-wheel`: each broken wheel of the corpus is found by its rule and by no other, and damaged input
+//! never panics.
+
+use std::collections::BTreeSet;
+
+use cuwheel_inspect::rules::{self, Breakdown, ExaminedWheel, Finding, ListedWheel, Policy, RULES, Severity};
+use cuwheel_inspect::testing::WheelBuilder;
+use cuwheel_inspect::wheel::Entry;
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use crate::corpus::{corpus, sound, sound_name};
+use crate::native;
+
+fn check(file_name: &str, bytes: Vec<u8>, policy: &Policy) -> Vec<Finding> {
+    match ExaminedWheel::from_bytes(file_name, bytes) {
+        Ok(wheel) => rules::check(&wheel, policy),
+        Err(error) => rules::unreadable(&error, policy),
+    }
+}
+
+fn shown(findings: &[Finding]) -> String {
+    findings.iter().map(|found| format!("{} {} {found}\n", found.severity(), found.rule().id())).collect()
+}
+
+#[test]
+fn a_sound_wheel_has_no_findings() {
+    assert_eq!(shown(&check(&sound_name(), sound().build(), &Policy::default())), "");
+    let pure = "demo-0.1.0-py3-none-any.whl";
+    let wheel = WheelBuilder::new(pure).file("demo/__init__.py", "").build();
+    assert_eq!(shown(&check(pure, wheel, &Policy::default())), "");
+}
+
+#[test]
+fn each_broken_wheel_is_found_by_its_rule_and_by_no_other() {
+    let mut wrong = Vec::new();
+    for broken in corpus() {
+        let findings = check(&broken.file_name, broken.bytes, &Policy::default());
+        let found: BTreeSet<&str> = findings.iter().map(|finding| finding.rule().id()).collect();
+        if found != BTreeSet::from([broken.rule]) {
+            wrong.push(format!("{} ({}):\n{}", broken.rule, broken.fault, shown(&findings)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The rest is about settings and about several wheels, and is tested below.
+#[test]
+fn every_rule_has_a_broken_wheel() {
+    let in_corpus: BTreeSet<&str> = corpus().iter().map(|broken| broken.rule).collect();
+    let missing: Vec<&str> = RULES.iter().map(|rule| rule.id()).filter(|rule| !in_corpus.contains(rule)).collect();
+    assert_eq!(
+        missing,
+        [
+            "modules/declared-missing",
+            "size/budget",
+            "sets/collision",
+            "sets/not-found",
+            "sets/not-expected",
+            "sets/changed"
+        ]
+    );
+    assert!(corpus().len() >= 60, "{} broken wheels", corpus().len());
+}
+
+#[track_caller]
+fn says(rule: &str, fault: &str, expected: &Expect) {
+    let corpus = corpus();
+    let broken = corpus.iter().find(|broken| (broken.rule, broken.fault) == (rule, fault)).expect("in the corpus");
+    let text = shown(&check(&broken.file_name, broken.bytes.clone(), &Policy::default()));
+    expected.assert_eq(&text.replace(std::env::consts::ARCH, "[ARCH]"));
+}
+
+#[test]
+fn pk_10_a_newer_glibc_is_named_with_symbol_version_and_file() {
+    says(
+        "tags/glibc-floor",
+        "newer than promised",
+        &expect![[r#"
+        error tags/glibc-floor demo/_native.abi3.so: it needs glibc 2.99, and manylinux_2_28_[ARCH] does not promise it: other (GLIBC_2.99)
+    "#]],
+    );
+    says(
+        "tags/limited-api",
+        "added in 3.12",
+        &expect![[r#"
+        error tags/limited-api demo/_native.abi3.so: Python 3.11 does not have in its limited API: PyObject_Vectorcall (since 3.12)
+    "#]],
+    );
+}
+
+#[test]
+fn pk_55_a_duplicate_entry_is_named_with_both_offsets() {
+    let corpus = corpus();
+    let broken = corpus.iter().find(|broken| broken.rule == "archive/duplicate-entry").unwrap();
+    let wheel = ExaminedWheel::from_bytes(&broken.file_name, broken.bytes.clone()).unwrap();
+    let entries = wheel.wheel().entries().iter().filter(|entry| entry.path() == "demo/a.py");
+    let [first, second] = entries.map(Entry::header_offset).collect::<Vec<_>>()[..] else { panic!("two entries") };
+    let finding = &rules::check(&wheel, &Policy::default())[0];
+    assert_eq!(finding.to_string(), format!("demo/a.py: the archive holds it twice, at offsets {first} and {second}"));
+    assert_eq!((finding.path(), finding.archive_offset()), (Some("demo/a.py"), Some(second)));
+}
+
+#[test]
+fn pk_01_04_12_13_messages_name_the_library_and_the_entry() {
+    says(
+        "libraries/driver-inside",
+        "grafted",
+        &expect![[r#"
+        error libraries/driver-inside demo.libs/libcuda-1a2b3c4d.so.1: it is a library of NVIDIA's driver
+    "#]],
+    );
+    says(
+        "libraries/absolute-rpath",
+        "RUNPATH",
+        &expect![[r#"
+        error libraries/absolute-rpath demo/_native.abi3.so: the RUNPATH entry `/usr/local/cuda/lib64` is a path of the build machine
+    "#]],
+    );
+    says(
+        "libraries/version-needs",
+        "a renamed library",
+        &expect![[r#"
+        error libraries/version-needs demo/_native.abi3.so: it needs OTHER_1 of libother.so.1, and does not need that library
+    "#]],
+    );
+    says(
+        "libraries/driver-needed",
+        "libcuda",
+        &expect![[r#"
+        error libraries/driver-needed demo/_native.abi3.so: it is linked to libcuda.so.1
+    "#]],
+    );
+    says(
+        "modules/missing-init",
+        "of another name",
+        &expect![[r#"
+        error modules/missing-init demo/_renamed.abi3.so: it exports PyInit__native, and Python looks for PyInit__renamed
+    "#]],
+    );
+}
+
+#[test]
+fn a_policy_denies_and_allows() {
+    let wheel =
+        || sound().file_with_mode("demo/a.py", "", 0o100_666).file("demo/b.py", "").without_row("demo/b.py").build();
+    let severities = |policy: &Policy| -> Vec<Severity> {
+        check(&sound_name(), wheel(), policy).iter().map(Finding::severity).collect()
+    };
+    assert_eq!(severities(&Policy::default()), [Severity::Error, Severity::Warning]);
+    let selectors = |text: &str| vec![text.parse().unwrap()];
+    let deny = Policy::default().with(selectors("archive/world-writable"), Vec::new());
+    assert_eq!(severities(&deny), [Severity::Error, Severity::Error]);
+    let allow = Policy::default().with(Vec::new(), selectors("archive/"));
+    assert_eq!(severities(&allow), []);
+}
+
+#[test]
+fn pk_54_declared_modules_have_to_be_inside() {
+    let modules = ["demo", "demo._native", "demo.made_by_native", "demo.absent.deeper", "other"].map(str::to_owned);
+    let policy = Policy::default().with_modules(modules.to_vec());
+    let findings = check(&sound_name(), sound().build(), &policy);
+    let messages: Vec<&str> = findings.iter().map(Finding::message).collect();
+    assert_eq!(messages, ["no file is the module demo.absent.deeper", "no file is the module other"]);
+}
+
+#[test]
+fn pk_60_a_budget_is_explained_by_file_and_section() {
+    let policy = Policy::default().with_budget(Some(100));
+    let findings = check(&sound_name(), sound().build(), &policy);
+    assert_eq!(findings.len(), 1);
+    let message = findings[0].message();
+    for part in ["and the budget is 100 B; compressed files: demo/_native.abi3.so (", "; sections: .", " and "] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    let large = Policy::default().with_budget(Some(1_000_000));
+    assert_eq!(check(&sound_name(), sound().build(), &large), []);
+    let breakdown = Breakdown::of(&ExaminedWheel::from_bytes(&sound_name(), sound().build()).unwrap());
+    assert_eq!(breakdown.files[0].size_bytes, native::SOUND.len() as u64);
+    assert!(breakdown.sections.iter().any(|section| section.name == ".text") && breakdown.strippable_bytes == 0);
+}
+
+#[test]
+fn pk_70_wheels_that_write_one_path_with_different_contents_collide() {
+    let wheel = |name: &str, files: &[(&str, &str)]| {
+        let builder = files.iter().fold(WheelBuilder::new(name), |wheel, (path, text)| wheel.file(path, text));
+        ExaminedWheel::from_bytes(name, builder.build()).unwrap()
+    };
+    let cu12 = wheel("demo_cu12-1.0-py3-none-any.whl", &[("demo/a.py", "12"), ("demo/b.py", ""), ("demo/c.py", "12")]);
+    let cu13 = wheel(
+        "demo_cu13-1.0-py3-none-any.whl",
+        &[("demo/a.py", "13"), ("demo/b.py", ""), ("demo_cu13-1.0.data/purelib/demo/c.py", "13")],
+    );
+    let text = shown(&rules::check_set(&[&cu12, &cu13], &Policy::default()));
+    expect![[r#"
+        error sets/collision demo/a.py: it is in demo_cu12-1.0-py3-none-any.whl and, with other contents, in demo_cu13-1.0-py3-none-any.whl; 1 more like it
+    "#]].assert_eq(&text);
+    assert_eq!(rules::check_set(&[&cu12, &cu12], &Policy::default()), [], "one project replaces itself");
+}
+
+#[test]
+fn pk_62_a_manifest_says_which_wheels_there_have_to_be() {
+    let listed = |rows: &[(&str, &str)]| -> Vec<ListedWheel> {
+        rows.iter()
+            .map(|(file, sha256)| ListedWheel { file: (*file).to_owned(), sha256: (*sha256).to_owned() })
+            .collect()
+    };
+    let expected = listed(&[("a.whl", "1"), ("b.whl", "2"), ("c.whl", "3")]);
+    let found = listed(&[("a.whl", "1"), ("b.whl", "9"), ("d.whl", "4")]);
+    expect![[r#"
+        error sets/not-found c.whl: the manifest lists it, and it is not there
+        error sets/changed b.whl: its SHA-256 is 9, and the manifest says 2
+        error sets/not-expected d.whl: the manifest does not list it
+    "#]]
+    .assert_eq(&shown(&rules::check_manifest(&expected, &found, true, &Policy::default())));
+    assert_eq!(rules::check_manifest(&expected, &found[..1], false, &Policy::default()), []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_libraries_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut library = native::SOUND.clone();
+        for (position, value) in &changes {
+            let position = position.index(library.len());
+            library[position] = *value;
+        }
+        if let Some(cut) = cut {
+            library.truncate(cut.index(library.len()));
+        }
+        let bytes = WheelBuilder::new(&sound_name()).file("demo/_native.abi3.so", library).build();
+        let policy = Policy::default().with_budget(Some(1));
+        for finding in check(&sound_name(), bytes, &policy) {
+            prop_assert!(!finding.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn damaged_wheels_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let mut bytes = sound().file("demo/a.py", "").build();
+        for (position, value) in &changes {
+            let position = position.index(bytes.len());
+            bytes[position] = *value;
+        }
+        let _ = check(&sound_name(), bytes, &Policy::default().with_budget(Some(1)));
+    }
+
+    #[test]
+    fn names_never_panic(
+        stem in "[a-z0-9_.]{1,6}-[0-9.]{1,4}(-[a-z0-9_.]{1,12}){3}",
+        path in "[a-z./_é]{0,20}(\\.so|\\.abi3\\.so|\\.cpython-3[0-9]{0,3}t?-x\\.so)?",
+    ) {
+        let name = format!("{stem}.whl");
+        if name.parse::<cuwheel_inspect::wheel::WheelName>().is_ok() {
+            let bytes = WheelBuilder::new(&name).file(&path, &*native::SOUND).build();
+            let policy = Policy::default().with_modules(vec![path]);
+            let _ = check(&name, bytes, &policy);
+        }
+    }
+}
