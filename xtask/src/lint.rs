@@ -58,18 +58,36 @@ fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Resul
     Err(Failure::failed(message).remedy(remedy).into())
 }
 
-/// Pages that are made from the code are committed, and checked here.
+/// Pages and parts of pages that are made from the code are committed, and checked here.
 fn generated_files(root: &Path, fix: bool) -> Result<()> {
-    let path = root.join("docs/settings.md");
-    let content = settings_page();
-    if fix {
-        files::write_if_changed(&path, content.as_bytes())?;
-    } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&content) {
-        return Err(Failure::failed(format!("{} is not what the code says", path.display()))
-            .remedy("run `cargo xtask lint --fix` and commit the file")
-            .into());
+    let rules_path = root.join("docs/check-wheel.md");
+    let page = std::fs::read_to_string(&rules_path)
+        .map_err(|error| Failure::failed(format!("{} cannot be read: {error}", rules_path.display())))?;
+    let rules_page = with_rules(&page, &cuwheel::wheel_check::markdown());
+    let rules_page = rules_page.ok_or_else(|| {
+        Failure::failed(format!("{} has no place for the rules", rules_path.display()))
+            .remedy("put `<!-- rules -->` and `<!-- end of rules -->` on lines of their own")
+    })?;
+    for (path, content) in [(root.join("docs/settings.md"), settings_page()), (rules_path, rules_page)] {
+        if fix {
+            files::write_if_changed(&path, content.as_bytes())?;
+        } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&content) {
+            return Err(Failure::failed(format!("{} is not what the code says", path.display()))
+                .remedy("run `cargo xtask lint --fix` and commit the file")
+                .into());
+        }
     }
     Ok(())
+}
+
+const RULES_START: &str = "<!-- rules -->\n";
+const RULES_END: &str = "<!-- end of rules -->\n";
+
+/// The page with `table` between its marks; `None` where it has none.
+fn with_rules(page: &str, table: &str) -> Option<String> {
+    let (before, rest) = page.split_once(RULES_START)?;
+    let (_, after) = rest.split_once(RULES_END)?;
+    Some(format!("{before}{RULES_START}{table}{RULES_END}{after}"))
 }
 
 fn settings_page() -> String {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, lock, test};
+use crate::commands::{build_wheel, check_wheel, lock, test};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -39,6 +39,8 @@ pub enum Command {
     BuildWheel(build_wheel::Arguments),
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),
+    /// Inspect wheels by named rules, from anywhere
+    CheckWheel(check_wheel::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
     Lock(lock::Arguments),
 }
@@ -103,6 +105,7 @@ pub fn run(command: &Command) -> ExitCode {
     let (name, common) = match command {
         Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
         Command::Test(arguments) => ("test", &arguments.common),
+        Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
     };
     let output = common.output();
@@ -111,11 +114,12 @@ pub fn run(command: &Command) -> ExitCode {
 
 fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outcome> {
     process::install_interrupt_handler()?;
-    let project = Project::find(&common.project)?;
+    let project = || Project::find(&common.project);
     match command {
-        Command::BuildWheel(arguments) => build_wheel::execute(project, arguments, output),
-        Command::Test(arguments) => test::execute(&project, arguments, output),
-        Command::Lock(arguments) => lock::execute(&project, arguments, output),
+        Command::BuildWheel(arguments) => build_wheel::execute(project()?, arguments, output),
+        Command::Test(arguments) => test::execute(&project()?, arguments, output),
+        Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),
+        Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands: one file each, arguments → plan → run.
 
 pub mod build_wheel;
+pub mod check_wheel;
 pub mod lock;
 pub mod test;

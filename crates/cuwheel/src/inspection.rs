@@ -1,10 +1,11 @@
-//! The inspection of a wheel that was just built: RECORD, names, tags, symbol versions.
+//! The inspection of a wheel that was just built: the rules of `check-wheel`, and what only its builder knows.
 //!
 //! Not for judging other people's wheels, and not for reading archives, which [`cuwheel_inspect`] does.
 
 use std::path::Path;
 
 use cuwheel_inspect::elf::{ElfFile, GlibcVersion};
+use cuwheel_inspect::rules::{self, ExaminedWheel, Severity};
 use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
 
@@ -13,7 +14,9 @@ use crate::floor;
 use crate::interpreter::Interpreter;
 use crate::manifest::WheelReport;
 use crate::maturin::{Compilation, WheelAbi};
+use crate::output::Output;
 use crate::project::Project;
+use crate::wheel_check::{self, Counts};
 
 /// Reads a wheel from its bytes.
 pub fn open(file: &str, bytes: &[u8]) -> Result<Wheel> {
@@ -58,20 +61,13 @@ pub fn tag(abi: &WheelAbi, interpreter: &Interpreter, compatibility: &str) -> St
     format!("{}-{platform}", abi.tag(interpreter))
 }
 
-/// Inspects a wheel that was just compiled, and fails with everything that is wrong with it.
+/// Inspects a wheel that was just compiled for what only its builder knows: the tag that was asked for, declared
+/// artifacts, and which crate needs a newer glibc than was promised. [`check`] is for the rest.
 pub fn inspect(file: &str, bytes: &[u8], compilation: &Compilation<'_>) -> Result<()> {
     let wheel = open(file, bytes)?;
-    let mut wrong: Vec<String> = wheel.verify_record().iter().map(ToString::to_string).collect();
     let expected = tag(compilation.abi, compilation.interpreter, compilation.compatibility);
     if !file.ends_with(&format!("-{expected}.whl")) {
-        wrong.push(format!("its tag is not {expected}"));
-    }
-    if wheel.extension_modules().is_empty() {
-        wrong.push("it holds no extension module".to_owned());
-    }
-    if !wrong.is_empty() {
-        return Err(Failure::failed(format!("{file} is not as it should be"))
-            .details(wrong)
+        return Err(Failure::failed(format!("the tag of {file} is not {expected}"))
             .remedy("the files that a wheel holds are chosen in [tool.maturin] in pyproject.toml")
             .into());
     }
@@ -80,6 +76,25 @@ pub fn inspect(file: &str, bytes: &[u8], compilation: &Compilation<'_>) -> Resul
         Some(promised) => floor::check(&wheel, promised, compilation),
         None => Ok(()),
     }
+}
+
+/// Refuses a wheel that breaks rules of `check-wheel`, and warns of what is less than an error.
+pub fn check(file: &str, bytes: &[u8], project: &Project, output: &Output) -> Result<()> {
+    let examined = ExaminedWheel::from_bytes(file, bytes.to_vec()).map_err(unreadable)?;
+    let policy = wheel_check::policy(&project.settings.check).with_modules(project.settings.modules.clone());
+    let (errors, others): (Vec<_>, Vec<_>) =
+        rules::check(&examined, &policy).into_iter().partition(|finding| finding.severity() == Severity::Error);
+    for finding in others.iter().filter(|finding| finding.severity() == Severity::Warning) {
+        output.warn(format!("{finding} [{}]", finding.rule().id()));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let count = Counts::of(&errors).describe();
+    Err(Failure::failed(format!("check-wheel finds {count} in {file}"))
+        .details(wheel_check::render_findings(&errors, true).lines().map(str::to_owned))
+        .remedy("mend what is named, or allow it in tool.cuwheel.check.allow")
+        .into())
 }
 
 /// Refuses a wheel without the files that the settings declare.

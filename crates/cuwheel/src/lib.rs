@@ -9,6 +9,7 @@ compile_error!("cuwheel runs on Linux: it relies on process groups and file mode
 
 use std::process::ExitCode;
 
+pub mod byte_size;
 pub mod cache;
 pub mod cargo;
 pub mod cargo_config;
@@ -37,6 +38,7 @@ pub mod sdist;
 pub mod settings;
 pub mod sources;
 pub mod uv;
+pub mod wheel_check;
 pub mod wheel_writer;
 
 /// Runs the command that the process was started with.

@@ -45,17 +45,56 @@ pub struct Project {
     pub settings: Settings,
 }
 
+/// What a pyproject.toml says of wheels, whatever builds them.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// The pyproject.toml.
+    pub path: PathBuf,
+    /// `project.name` as written.
+    pub name: Option<String>,
+    /// `[tool.cuwheel]`.
+    pub settings: Settings,
+}
+
+/// The settings of the project that `start` is in; `None` where there is no project, or one without `[tool.cuwheel]`.
+/// The rest of its pyproject.toml is not looked at.
+pub fn declared_near(start: &Path) -> Result<Option<Declared>> {
+    let start = existing_directory(start)?;
+    let Some(root) = root_of(&start) else { return Ok(None) };
+    let path = root.join("pyproject.toml");
+    let document = parse_pyproject(&path)?;
+    let view = Pyproject { document: &document, path: &path };
+    let Some(item) = view.item("tool.cuwheel") else { return Ok(None) };
+    let (name, settings) = (view.text("project.name")?, Settings::from_item(Some(item))?);
+    Ok(Some(Declared { path, name, settings }))
+}
+
+fn existing_directory(start: &Path) -> Result<PathBuf> {
+    let start = files::absolute(start)?;
+    if !start.is_dir() {
+        return Err(Failure::usage(format!("{} is not a directory", start.display()))
+            .remedy("give the directory of the project with --project")
+            .into());
+    }
+    Ok(start)
+}
+
+fn root_of(start: &Path) -> Option<&Path> {
+    start.ancestors().find(|directory| directory.join("pyproject.toml").is_file())
+}
+
+fn parse_pyproject(path: &Path) -> Result<DocumentMut> {
+    let invalid =
+        |detail: String| Failure::usage(format!("{} is not valid TOML", path.display())).detail(detail.trim());
+    let text = String::from_utf8(fs_err::read(path)?).map_err(|error| invalid(error.to_string()))?;
+    text.parse().map_err(|error| invalid(format!("{error}")).into())
+}
+
 impl Project {
     /// Finds the project of a directory, there or above it, and reads it.
     pub fn find(start: &Path) -> Result<Self> {
-        let start = files::absolute(start)?;
-        if !start.is_dir() {
-            return Err(Failure::usage(format!("{} is not a directory", start.display()))
-                .remedy("give the directory of the project with --project")
-                .into());
-        }
-        let root = start.ancestors().find(|directory| directory.join("pyproject.toml").is_file());
-        let Some(root) = root else {
+        let start = existing_directory(start)?;
+        let Some(root) = root_of(&start) else {
             return Err(Failure::usage(format!("no pyproject.toml in {} or above it", start.display()))
                 .remedy("run the command inside a project, or name one with --project DIRECTORY")
                 .into());
@@ -67,10 +106,7 @@ impl Project {
     pub fn open(root: &Path) -> Result<Self> {
         files::utf8(root)?;
         let path = root.join("pyproject.toml");
-        let invalid =
-            |detail: String| Failure::usage(format!("{} is not valid TOML", path.display())).detail(detail.trim());
-        let text = String::from_utf8(fs_err::read(&path)?).map_err(|error| invalid(error.to_string()))?;
-        let document: DocumentMut = text.parse().map_err(|error| invalid(format!("{error}")))?;
+        let document = parse_pyproject(&path)?;
         let view = Pyproject { document: &document, path: &path };
         let backend_requires = view.texts("build-system.requires")?.unwrap_or_default();
         view.check_backend()?;

@@ -5,10 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use cuwheel_inspect::rules::RuleSelector;
 use toml_edit::{Item, TableLike, Value};
 
+use crate::byte_size;
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::wheel_check;
 
 /// What a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,24 @@ const SCHEMA: &[Setting] = &[
         default: "[]",
         doc: "Requirements of the build beside `build-system.requires`: tools that only `build-wheel` uses, such as \
               `ziglang`. Locked and installed with them.",
+    },
+    Setting {
+        key: "check.deny",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `check-wheel`, or groups such as `libraries/`, whose breaches are errors.",
+    },
+    Setting {
+        key: "check.allow",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `check-wheel`, or groups, whose breaches are not reported.",
+    },
+    Setting {
+        key: "check.budget",
+        kind: Kind::Text,
+        default: "\"\"",
+        doc: "The most that a wheel may have, such as `100 MB`; empty for no limit.",
     },
     Setting {
         key: "compatibility",
@@ -159,8 +180,21 @@ pub struct Settings {
     pub modules: Vec<String>,
     /// `requirements`.
     pub requirements: String,
+    /// `[tool.cuwheel.check]`.
+    pub check: CheckSettings,
     /// `[tool.cuwheel.test]`.
     pub test: TestSettings,
+}
+
+/// The settings of `check-wheel`.
+#[derive(Clone, Debug)]
+pub struct CheckSettings {
+    /// `check.deny`.
+    pub deny: Vec<RuleSelector>,
+    /// `check.allow`.
+    pub allow: Vec<RuleSelector>,
+    /// `check.budget`.
+    pub budget_bytes: Option<u64>,
 }
 
 /// The settings of `test`.
@@ -227,6 +261,11 @@ impl Settings {
             linker,
             modules: values.texts("modules"),
             requirements: values.text("requirements"),
+            check: CheckSettings {
+                deny: values.rules("check.deny")?,
+                allow: values.rules("check.allow")?,
+                budget_bytes: values.size("check.budget")?,
+            },
             test: TestSettings {
                 paths: values.texts("test.paths"),
                 group: values.text("test.group"),
@@ -273,6 +312,20 @@ impl Values {
 
     fn count(&self, key: &str) -> u64 {
         self.item(key).as_integer().and_then(|count| u64::try_from(count).ok()).expect("checked against the schema")
+    }
+
+    fn rules(&self, key: &str) -> Result<Vec<RuleSelector>> {
+        let unknown = |error: String| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
+        self.texts(key).iter().map(|text| wheel_check::parse_selector(text).map_err(unknown)).collect()
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>> {
+        let text = self.text(key);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let size = byte_size::parse(&text).map_err(|error| Failure::usage(format!("tool.cuwheel.{key}: {error}")))?;
+        Ok(Some(size))
     }
 
     fn texts(&self, key: &str) -> Vec<String> {
@@ -445,6 +498,18 @@ mod tests {
                 error: tool.cuwheel.modules is an array with other things than strings
                 fix: it takes an array of strings; the default is []
             "]],
+        );
+        refused(
+            "check.budget = '100'",
+            &expect![[r#"
+            error: tool.cuwheel.check.budget: `100` is no size: write a whole number and a unit, such as 100MB, 750 kB or 1 GiB
+        "#]],
+        );
+        refused(
+            "check.deny = ['tags/']\ncheck.allow = ['library/debug-info']",
+            &expect![[r#"
+            error: tool.cuwheel.check.allow: `library/debug-info` is no rule and no group of rules, such as `archive/duplicate-entry` or `archive/`: did you mean libraries/debug-info?
+        "#]],
         );
         refused(
             "linker = 'gold'",

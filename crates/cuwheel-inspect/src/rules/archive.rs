@@ -45,8 +45,9 @@ pub(super) fn check(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     let wheel = examined.wheel();
     findings.extend(wheel.verify_record().iter().map(record_finding));
     check_identity(wheel, findings);
-    for entry in wheel.entries() {
-        check_entry(entry, findings);
+    check_directories(wheel, findings);
+    for entry in wheel.entries().iter().filter(|entry| !entry.is_directory()) {
+        check_mode(entry, findings);
     }
     check_programs(examined, findings);
     check_strays(wheel, findings);
@@ -107,12 +108,18 @@ fn check_identity(wheel: &Wheel, findings: &mut Vec<Finding>) {
     }
 }
 
-fn check_entry(entry: &Entry, findings: &mut Vec<Finding>) {
-    if entry.is_directory() {
-        findings
-            .push(Finding::new(&DIRECTORY_ENTRY, "it is a directory").at(entry.path()).offset(entry.header_offset()));
-        return;
-    }
+/// One finding, however many there are: common writers make them.
+fn check_directories(wheel: &Wheel, findings: &mut Vec<Finding>) {
+    let mut directories = wheel.entries().iter().filter(|entry| entry.is_directory());
+    let Some(first) = directories.next() else { return };
+    let message = match directories.count() {
+        0 => "it is a directory".to_owned(),
+        more => format!("it is a directory, and so are {more} more entries"),
+    };
+    findings.push(Finding::new(&DIRECTORY_ENTRY, message).at(first.path()).offset(first.header_offset()));
+}
+
+fn check_mode(entry: &Entry, findings: &mut Vec<Finding>) {
     let Some(mode) = entry.unix_mode() else { return };
     if mode & FILE_TYPE == SYMBOLIC_LINK {
         findings.push(Finding::new(&SYMLINK, "it is a symbolic link").at(entry.path()).offset(entry.header_offset()));

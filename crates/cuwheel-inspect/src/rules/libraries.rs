@@ -1,5 +1,7 @@
 //! Rules on native files: what they are, what they are linked to, where they look, and whether a loader takes them.
 
+use std::collections::BTreeSet;
+
 use super::catalog::{
     ABSOLUTE_RPATH, DEBUG_INFO, DRIVER_INSIDE, DRIVER_NEEDED, ESCAPING_RPATH, EXECUTABLE_STACK, HEADERS_UNMAPPED,
     LIBRARY_UNREADABLE, PYTHON_NEEDED, SEGMENTS, STUBS_RPATH, VERSION_NEEDS, WORKING_DIRECTORY_RPATH,
@@ -7,10 +9,10 @@ use super::catalog::{
 use super::driver::Family;
 use super::native::NativeFile;
 use super::search_path::{self, Fault};
-use super::{ExaminedWheel, Finding, installed_path, listed};
+use super::{ExaminedWheel, Finding, listed};
 use crate::elf::{ElfKind, Segment, SegmentKind};
 use crate::size::human_size;
-use crate::wheel::Entry;
+use crate::wheel::{Entry, installed_path};
 
 /// Pages have at least this size on every processor that Python runs on.
 const SMALLEST_PAGE_BYTES: u64 = 4096;
@@ -65,8 +67,10 @@ fn check_needed(native: &NativeFile, found: &mut Vec<Finding>) {
 
 fn check_search_paths(entry: &Entry, native: &NativeFile, found: &mut Vec<Finding>) {
     let installed = installed_path(entry.path());
-    for (kind, path) in &native.search_paths {
-        for item in path.split(':') {
+    // glibc skips a path that is empty as a whole; an empty entry among others is the working directory.
+    for (kind, path) in native.search_paths.iter().filter(|(_, path)| !path.is_empty()) {
+        let items: BTreeSet<&str> = path.split(':').collect();
+        for item in items {
             let (rule, what) = match search_path::fault(item, installed) {
                 None => continue,
                 Some(Fault::Absolute) => (&ABSOLUTE_RPATH, "is a path of the build machine"),

@@ -25,7 +25,7 @@ pub use breakdown::{Breakdown, FileSize, SectionSize};
 pub use catalog::RULES;
 pub use examined::ExaminedWheel;
 pub use policy::{Policy, RuleSelector, UnknownRule};
-pub use sets::{ListedWheel, check_manifest, check_set};
+pub use sets::{InstalledFiles, ListedWheel, check_manifest, check_set};
 
 /// How bad it is when a rule is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -200,16 +200,6 @@ fn listed<T: fmt::Display>(items: &[T]) -> String {
     match items.len().checked_sub(SHOWN) {
         Some(more @ 1..) => format!("{} and {more} more", shown.join(", ")),
         _ => shown.join(", "),
-    }
-}
-
-/// A path with its directories below site-packages; `None` for what an installer puts elsewhere.
-fn installed_path(path: &str) -> Option<&str> {
-    match path.split_once('/') {
-        Some((first, rest)) if first.ends_with(".data") => {
-            rest.strip_prefix("platlib/").or_else(|| rest.strip_prefix("purelib/"))
-        }
-        _ => Some(path),
     }
 }
 

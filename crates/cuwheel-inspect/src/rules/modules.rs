@@ -1,8 +1,8 @@
 //! Rules on modules: that the native ones are there, can be initialised, and that declared ones are not left out.
 
 use super::catalog::{DECLARED_MISSING, MISSING_INIT, NO_EXTENSION, NO_NATIVE};
-use super::{ExaminedWheel, Finding, Policy, installed_path, listed};
-use crate::wheel::{Entry, ExtensionAbi, ExtensionModule, Wheel};
+use super::{ExaminedWheel, Finding, Policy, listed};
+use crate::wheel::{Entry, ExtensionAbi, ExtensionModule, Wheel, installed_path};
 
 pub(super) fn check(examined: &ExaminedWheel, policy: &Policy, findings: &mut Vec<Finding>) {
     for module in examined.wheel().extension_modules() {
@@ -29,7 +29,7 @@ fn check_init(examined: &ExaminedWheel, module: &ExtensionModule, findings: &mut
         }
         return;
     };
-    let is_certain = *module.abi() != ExtensionAbi::Bare || !native.inits.is_empty();
+    let is_certain = *module.abi() != ExtensionAbi::Bare || (!native.inits.is_empty() && !name.starts_with("lib"));
     // Names beyond ASCII are written in punycode in the symbol.
     if native.fault.is_some() || native.is_foreign() || !is_certain || !name.is_ascii() {
         return;
@@ -58,8 +58,14 @@ fn check_presence(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
         let extension = file.rsplit_once('.').map(|(_, extension)| extension);
         entry.is_elf() || entry.is_shared_library() || matches!(extension, Some("exe" | "a" | "lib"))
     };
+    // A library that is loaded by its path may use Python's symbols too, and is then tied to the ABI.
+    let is_tied = |entry: &Entry| {
+        let native = examined.native(entry.path());
+        is_native(entry) && native.is_none_or(|native| native.fault.is_some() || !native.undefined_python.is_empty())
+    };
     let abi = name.abi_tags().iter().find(|abi| *abi != "none");
-    if let (Some(abi), true) = (abi, wheel.extension_modules().is_empty()) {
+    let has_no_module = wheel.extension_modules().is_empty() && !wheel.entries().iter().any(is_tied);
+    if let (Some(abi), true) = (abi, has_no_module) {
         findings.push(Finding::new(
             &NO_EXTENSION,
             format!("the tag names the ABI {abi}, and no file is an extension module"),

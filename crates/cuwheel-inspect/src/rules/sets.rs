@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::catalog::{CHANGED, COLLISION, NOT_EXPECTED, NOT_FOUND};
-use super::{ExaminedWheel, Finding, Policy, installed_path};
+use super::{ExaminedWheel, Finding, Policy};
 use crate::digest::Sha256Digest;
-use crate::wheel::{WheelName, normalize_distribution};
+use crate::wheel::{WheelName, installed_path, normalize_distribution};
 
 /// A wheel as a manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,38 +16,52 @@ pub struct ListedWheel {
     pub sha256: String,
 }
 
+/// The files that a wheel installs in site-packages, kept when the wheel is closed.
+#[derive(Debug, Clone)]
+pub struct InstalledFiles {
+    file_name: String,
+    name: WheelName,
+    files: HashMap<String, Sha256Digest>,
+}
+
+impl InstalledFiles {
+    /// The files of `examined`.
+    #[must_use]
+    pub fn of(examined: &ExaminedWheel) -> Self {
+        let wheel = examined.wheel();
+        let entries = wheel.entries().iter().filter(|entry| !entry.is_directory());
+        let files = entries.filter_map(|entry| Some((installed_path(entry.path())?.to_owned(), entry.sha256())));
+        Self { file_name: wheel.file_name().to_owned(), name: wheel.name().clone(), files: files.collect() }
+    }
+
+    /// Paths that are in both with different contents, in order.
+    fn collisions<'a>(&'a self, other: &Self) -> Vec<&'a str> {
+        let collides = |path: &str, digest: &Sha256Digest| other.files.get(path).is_some_and(|other| other != digest);
+        let files = self.files.iter().filter(|(path, digest)| collides(path, digest));
+        let mut paths: Vec<&str> = files.map(|(path, _)| path.as_str()).collect();
+        paths.sort_unstable();
+        paths
+    }
+}
+
 /// What is wrong with wheels that are installed together, the worst first.
 #[must_use]
-pub fn check_set(wheels: &[&ExaminedWheel], policy: &Policy) -> Vec<Finding> {
-    let contents: Vec<HashMap<&str, Sha256Digest>> = wheels.iter().map(|wheel| installed_files(wheel)).collect();
+pub fn check_set(wheels: &[InstalledFiles], policy: &Policy) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (first, wheel) in wheels.iter().enumerate() {
-        for (second, other) in wheels.iter().enumerate().skip(first + 1) {
-            if !can_be_together(wheel.wheel().name(), other.wheel().name()) {
-                continue;
-            }
-            let mut paths: Vec<&str> = contents[first]
-                .iter()
-                .filter(|(path, digest)| contents[second].get(*path).is_some_and(|other| other != *digest))
-                .map(|(path, _)| *path)
-                .collect();
-            paths.sort_unstable();
+    for (position, wheel) in wheels.iter().enumerate() {
+        for other in wheels[position + 1..].iter().filter(|other| can_be_together(&wheel.name, &other.name)) {
+            let paths = wheel.collisions(other);
             let Some(path) = paths.first() else { continue };
             let more = match paths.len() - 1 {
                 0 => String::new(),
                 more => format!("; {more} more like it"),
             };
-            let (left, right) = (wheel.wheel().file_name(), other.wheel().file_name());
+            let (left, right) = (&wheel.file_name, &other.file_name);
             let message = format!("it is in {left} and, with other contents, in {right}{more}");
             findings.push(Finding::new(&COLLISION, message).at(path));
         }
     }
     policy.apply(findings)
-}
-
-fn installed_files(wheel: &ExaminedWheel) -> HashMap<&str, Sha256Digest> {
-    let entries = wheel.wheel().entries().iter().filter(|entry| !entry.is_directory());
-    entries.filter_map(|entry| Some((installed_path(entry.path())?, entry.sha256()))).collect()
 }
 
 /// Whether some environment holds both: two projects, for interpreters and platforms that are the same somewhere.

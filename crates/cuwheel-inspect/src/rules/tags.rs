@@ -17,9 +17,8 @@ pub(super) fn check(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     } else {
         check_machine(examined, findings);
         check_glibc(examined, findings);
-        let is_native = !wheel.extension_modules().is_empty();
-        if is_native && wheel.info().root_is_purelib() {
-            let message = "Root-Is-Purelib is true, and the wheel holds extension modules";
+        if let (Some(module), true) = (wheel.extension_modules().first(), wheel.info().root_is_purelib()) {
+            let message = format!("Root-Is-Purelib is true, and {} is native", module.path());
             findings.push(Finding::new(&PURELIB_FLAG, message).at(&format!("{}/WHEEL", wheel.dist_info())));
         }
     }

@@ -122,7 +122,7 @@ pub(super) fn is_shared_library(path: &str) -> bool {
 }
 
 /// The path below `site-packages`; `None` for what is installed elsewhere or not at all.
-fn installed_path(path: &str) -> Option<&str> {
+pub(crate) fn installed_path(path: &str) -> Option<&str> {
     let Some((first, rest)) = path.split_once('/') else { return Some(path) };
     if first.ends_with(".dist-info") {
         return None;

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 pub use error::{ArchiveError, WheelError, WheelFault};
+pub(crate) use extension::installed_path;
 pub use extension::{ExtensionAbi, ExtensionModule};
 pub use metadata::{Headers, Metadata, WheelInfo};
 pub use name::{Tag, TagError, WheelName, WheelNameError, normalize_distribution};

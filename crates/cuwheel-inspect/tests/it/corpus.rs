@@ -221,6 +221,11 @@ fn modules() -> Vec<Case> {
         ("modules/missing-init", "of another name, bare", bare),
         ("modules/missing-init", "no ELF file", sound().file("demo/_other.abi3.so", "text")),
         ("modules/no-extension", "left out", pure("cp311-cp311-manylinux_2_28")),
+        (
+            "modules/no-extension",
+            "a library that does not use Python",
+            pure("cp311-cp311-manylinux_2_28").file("demo/libdemo-1.so", &*native::SOUND),
+        ),
         ("modules/no-native", "nothing native", pure("py3-none-manylinux_2_28")),
     ]
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use cuwheel_inspect::rules::{self, Breakdown, ExaminedWheel, Finding, ListedWheel, Policy, RULES, Severity};
+use cuwheel_inspect::rules::{
+    self, Breakdown, ExaminedWheel, Finding, InstalledFiles, ListedWheel, Policy, RULES, Severity,
+};
 use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Entry;
 use expect_test::{Expect, expect};
@@ -20,7 +22,8 @@ fn check(file_name: &str, bytes: Vec<u8>, policy: &Policy) -> Vec<Finding> {
 }
 
 fn shown(findings: &[Finding]) -> String {
-    findings.iter().map(|found| format!("{} {} {found}\n", found.severity(), found.rule().id())).collect()
+    let lines = findings.iter().map(|found| format!("{} {} {found}", found.severity(), found.rule().id()));
+    lines.map(|line| line + "\n").collect()
 }
 
 #[test]
@@ -29,6 +32,43 @@ fn a_sound_wheel_has_no_findings() {
     let pure = "demo-0.1.0-py3-none-any.whl";
     let wheel = WheelBuilder::new(pure).file("demo/__init__.py", "").build();
     assert_eq!(shown(&check(pure, wheel, &Policy::default())), "");
+}
+
+/// What is right, and looks like a fault.
+#[test]
+fn wheels_that_are_right_in_an_unusual_way_have_no_findings() {
+    let uses_python = native::library("extern void *PyList_New(long);\nvoid *use(void) { return PyList_New(0); }", &[]);
+    let arch = std::env::consts::ARCH;
+    let several = ["cpython-311", "cpython-312"].map(|abi| format!("demo/_native.{abi}-linux-gnu.so"));
+    let pure = || WheelBuilder::new("demo-0.1.0-py3-none-any.whl").file("demo/__init__.py", "");
+    for (what, wheel) in [
+        (
+            "libraries that are loaded by path",
+            WheelBuilder::new(&format!("demo-0.1.0-cp311-cp311-linux_{arch}.whl"))
+                .file("demo/libdemo-cpu.so", uses_python),
+        ),
+        (
+            "one module for several interpreters",
+            several.iter().fold(WheelBuilder::new(&format!("demo-0.1.0-py3-none-linux_{arch}.whl")), |wheel, path| {
+                wheel.file(path, &*native::SOUND)
+            }),
+        ),
+        ("code for a GPU", pure().file("demo/kernel.cubin", native::for_machine(190))),
+        (
+            "libraries for several systems",
+            pure().file("demo/attach.so", native::library("int f;", &[])).file("demo/attach.dll", "MZ"),
+        ),
+        (".NET", pure().file("demo/Runtime.dll", "MZ")),
+        ("an empty search path", sound().file("demo/libb.so", native::library("int f;", &["-Wl,-rpath,"]))),
+        (
+            "into another wheel",
+            sound().file("demo/libc.so", native::library("int f;", &["-Wl,-rpath,$ORIGIN/../nvidia/cu13/lib"])),
+        ),
+        ("stubs for linkers", sound().file("demo/lib/stubs/libcuda.so", &*native::SOUND)),
+        ("a script", sound().file("demo-0.1.0.data/scripts/demo", native::program())),
+    ] {
+        assert_eq!(shown(&check(&wheel.file_name(), wheel.build(), &Policy::default())), "", "{what}");
+    }
 }
 
 #[test]
@@ -184,18 +224,18 @@ fn pk_60_a_budget_is_explained_by_file_and_section() {
 fn pk_70_wheels_that_write_one_path_with_different_contents_collide() {
     let wheel = |name: &str, files: &[(&str, &str)]| {
         let builder = files.iter().fold(WheelBuilder::new(name), |wheel, (path, text)| wheel.file(path, text));
-        ExaminedWheel::from_bytes(name, builder.build()).unwrap()
+        InstalledFiles::of(&ExaminedWheel::from_bytes(name, builder.build()).unwrap())
     };
     let cu12 = wheel("demo_cu12-1.0-py3-none-any.whl", &[("demo/a.py", "12"), ("demo/b.py", ""), ("demo/c.py", "12")]);
     let cu13 = wheel(
         "demo_cu13-1.0-py3-none-any.whl",
         &[("demo/a.py", "13"), ("demo/b.py", ""), ("demo_cu13-1.0.data/purelib/demo/c.py", "13")],
     );
-    let text = shown(&rules::check_set(&[&cu12, &cu13], &Policy::default()));
+    let text = shown(&rules::check_set(&[cu12.clone(), cu13], &Policy::default()));
     expect![[r#"
         error sets/collision demo/a.py: it is in demo_cu12-1.0-py3-none-any.whl and, with other contents, in demo_cu13-1.0-py3-none-any.whl; 1 more like it
     "#]].assert_eq(&text);
-    assert_eq!(rules::check_set(&[&cu12, &cu12], &Policy::default()), [], "one project replaces itself");
+    assert_eq!(rules::check_set(&[cu12.clone(), cu12], &Policy::default()), [], "one project replaces itself");
 }
 
 #[test]

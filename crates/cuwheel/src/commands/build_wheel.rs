@@ -206,7 +206,8 @@ impl Plan {
                 let _ = writeln!(text, "  environment {} ({state})", environment.directory().display());
             }
             let _ = writeln!(text, "  compile     maturin build {}", arguments.join(" "));
-            let _ = writeln!(text, "  inspect     RECORD, tags, symbol versions up to {}", self.compatibility);
+            let _ =
+                writeln!(text, "  inspect     the rules of check-wheel, symbol versions up to {}", self.compatibility);
             let _ = writeln!(text, "  prove       install in a fresh environment, import from a neutral directory");
         }
         if self.sdist {
@@ -304,6 +305,7 @@ impl Plan {
         let compilation = self.compilation(&self.project, wheel, rustc, &environment, log);
         let (bytes, file, compiled_crates) = compile(&compilation, output)?;
         check_interrupted()?;
+        inspection::check(&file, &bytes, &self.project, output)?;
         let path = self.project.dist().join(&file);
         let report = self.prove(&bytes, &file, wheel, &uv()?, output)?;
         files::write_atomically(&path, &bytes)?;

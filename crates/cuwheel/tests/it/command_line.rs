@@ -48,7 +48,7 @@ fn pk_32_a_plan_needs_neither_compiler_nor_numpy_nor_network() {
         wheel         dist/matpkg-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl
           interpreter [CPYTHON] at [PYTHON]
           compile     maturin build --release --auditwheel skip --compatibility manylinux_2_28 --zig
-          inspect     RECORD, tags, symbol versions up to manylinux_2_28
+          inspect     the rules of check-wheel, symbol versions up to manylinux_2_28
           prove       install in a fresh environment, import from a neutral directory
         sdist         write it, rebuild the wheel from it in an empty directory, compare the files
         writes        dist/manifest.json

@@ -1,5 +1,6 @@
 //! Tests of the commands as a user runs them: the binary, projects in temporary directories, real environments.
 
+mod check_wheel;
 mod command_line;
 mod environments;
 mod front_ends;

@@ -1,0 +1,242 @@
+//! `check-wheel`: inspects any wheel, from anywhere, by named rules.
+//!
+//! Not for importing it: nothing is installed and nothing of the wheel is run. A project is not needed; the settings of
+//! one that is found are used.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use cuwheel_inspect::rules::{self, Finding, ListedWheel, Policy, RuleSelector};
+use cuwheel_inspect::wheel::{WheelName, normalize_distribution};
+use serde_json::{Value, json};
+
+use crate::byte_size;
+use crate::cli::{Common, Outcome};
+use crate::error::{Failure, Result};
+use crate::files::{self, human_size};
+use crate::output::Output;
+use crate::process::check_interrupted;
+use crate::project::{self, Declared};
+use crate::wheel_check::{self, Counts, WheelCheck};
+
+/// The arguments of `check-wheel`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// Wheels, or directories with wheels
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Make breaches of this rule, or of a group such as `archive/`, errors; repeatable
+    #[arg(long, value_name = "RULE", value_parser = wheel_check::parse_selector)]
+    pub deny: Vec<RuleSelector>,
+    /// Do not report breaches of this rule or group; repeatable
+    #[arg(long, value_name = "RULE", value_parser = wheel_check::parse_selector)]
+    pub allow: Vec<RuleSelector>,
+    /// The most that a wheel may have, such as 100MB
+    #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
+    pub budget: Option<u64>,
+}
+
+/// Which wheels are checked, and by what.
+#[derive(Debug)]
+pub struct Plan {
+    places: Vec<Place>,
+    policy: Policy,
+    budget_bytes: Option<u64>,
+    project: Option<Declared>,
+    arguments: Arguments,
+}
+
+/// Wheels in one directory.
+#[derive(Debug)]
+struct Place {
+    wheels: Vec<PathBuf>,
+    manifest: Option<Manifest>,
+}
+
+/// A manifest that lies beside wheels.
+#[derive(Debug)]
+struct Manifest {
+    path: PathBuf,
+    wheels: Vec<ListedWheel>,
+    /// Whether the whole directory is checked, so that wheels may be missed.
+    is_complete: bool,
+}
+
+/// Runs the command.
+pub fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    let plan = Plan::new(arguments)?;
+    if arguments.common.dry_run {
+        return Ok(Outcome::done(plan.render(), plan.to_json()));
+    }
+    plan.run(output)
+}
+
+impl Plan {
+    /// Finds the wheels and the settings.
+    pub fn new(arguments: &Arguments) -> Result<Self> {
+        let project = project::declared_near(&arguments.common.project)?;
+        let mut policy = Policy::default();
+        let mut budget_bytes = arguments.budget;
+        if let Some(declared) = &project {
+            policy = wheel_check::policy(&declared.settings.check);
+            budget_bytes = budget_bytes.or(declared.settings.check.budget_bytes);
+        }
+        policy = policy.with(arguments.deny.clone(), arguments.allow.clone()).with_budget(budget_bytes);
+        let mut places = Vec::new();
+        for path in &arguments.paths {
+            let place = Place::find(path)?;
+            if !places.iter().any(|other: &Place| other.wheels == place.wheels) {
+                places.push(place);
+            }
+        }
+        Ok(Self { places, policy, budget_bytes, project, arguments: arguments.clone() })
+    }
+
+    fn wheels(&self) -> impl Iterator<Item = &PathBuf> {
+        self.places.iter().flat_map(|place| &place.wheels)
+    }
+
+    /// The plan as a person reads it.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        for place in &self.places {
+            for wheel in &place.wheels {
+                let _ = writeln!(text, "wheel     {}", wheel.display());
+            }
+            if let Some(manifest) = &place.manifest {
+                let _ = writeln!(text, "manifest  {}", manifest.path.display());
+            }
+        }
+        if let Some(declared) = &self.project {
+            let _ = writeln!(text, "settings  {}", declared.path.display());
+        }
+        for (name, selectors) in [("deny", &self.arguments.deny), ("allow", &self.arguments.allow)] {
+            for selector in selectors {
+                let _ = writeln!(text, "{name:9} {}", selector.as_str());
+            }
+        }
+        if let Some(budget) = self.budget_bytes {
+            let _ = writeln!(text, "budget    {}", human_size(budget));
+        }
+        text
+    }
+
+    /// The plan for machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let names = |selectors: &[RuleSelector]| -> Value { selectors.iter().map(RuleSelector::as_str).collect() };
+        json!({ "plan": {
+            "wheels": self.wheels().collect::<Vec<_>>(),
+            "settings": self.project.as_ref().map(|declared| &declared.path),
+            "deny": names(&self.arguments.deny),
+            "allow": names(&self.arguments.allow),
+            "budget_bytes": self.budget_bytes,
+        }})
+    }
+
+    /// Checks every wheel, then all of them together.
+    pub fn run(&self, output: &Output) -> Result<Outcome> {
+        let (mut checks, mut installed, mut together) = (Vec::new(), Vec::new(), Vec::new());
+        for place in &self.places {
+            let mut found = Vec::new();
+            for path in &place.wheels {
+                check_interrupted()?;
+                output.step("check", &path.display().to_string());
+                let (check, files) = WheelCheck::of_file(path, &self.policy_for(path))?;
+                found.push(ListedWheel { file: check.file(), sha256: check.sha256().to_owned() });
+                installed.extend(files);
+                checks.push(check);
+            }
+            if let Some(manifest) = &place.manifest {
+                together.extend(rules::check_manifest(&manifest.wheels, &found, manifest.is_complete, &self.policy));
+            }
+        }
+        together.extend(rules::check_set(&installed, &self.policy));
+        Ok(self.outcome(&checks, &together))
+    }
+
+    /// The settings name modules of the project's own wheels only.
+    fn policy_for(&self, path: &Path) -> Policy {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let name: Option<WheelName> = file.parse().ok();
+        let own = self.project.as_ref().filter(|declared| {
+            let project = declared.name.as_deref().map(normalize_distribution);
+            project.is_some() && project == name.map(|name| normalize_distribution(name.distribution()))
+        });
+        let modules = own.map_or_else(Vec::new, |declared| declared.settings.modules.clone());
+        self.policy.clone().with_modules(modules)
+    }
+
+    fn outcome(&self, checks: &[WheelCheck], together: &[Finding]) -> Outcome {
+        let verbose = self.arguments.common.verbose;
+        let mut parts: Vec<String> = checks.iter().map(|check| check.render(verbose)).collect();
+        if !together.is_empty() {
+            let heading = format!("together     {}\n", Counts::of(together).describe());
+            parts.push(heading + &wheel_check::render_findings(together, verbose));
+        }
+        let counts = Counts::of(checks.iter().flat_map(WheelCheck::findings).chain(together));
+        if checks.len() > 1 {
+            parts.push(format!("{} wheels: {}\n", checks.len(), counts.describe()));
+        }
+        let json = json!({
+            "wheels": checks.iter().map(WheelCheck::to_json).collect::<Vec<_>>(),
+            "set_findings": wheel_check::findings_to_json(together),
+            "counts": { "errors": counts.errors, "warnings": counts.warnings, "notes": counts.notes },
+        });
+        Outcome { text: parts.join("\n"), json, succeeded: counts.errors == 0 }
+    }
+}
+
+impl Place {
+    fn find(path: &Path) -> Result<Self> {
+        let path = files::absolute(path)?;
+        let is_wheel = |path: &Path| path.extension().is_some_and(|extension| extension == "whl");
+        if path.is_dir() {
+            let mut wheels = Vec::new();
+            for entry in fs_err::read_dir(&path)? {
+                let entry = entry?.path();
+                if is_wheel(&entry) && entry.is_file() {
+                    wheels.push(entry);
+                }
+            }
+            wheels.sort();
+            if wheels.is_empty() {
+                return Err(Failure::usage(format!("there is no wheel in {}", path.display()))
+                    .remedy("give wheels, or a directory that holds some")
+                    .into());
+            }
+            return Ok(Self { manifest: Manifest::in_directory(&path, true), wheels });
+        }
+        if !path.is_file() {
+            return Err(Failure::usage(format!("{} does not exist", path.display()))
+                .remedy("give wheels, or a directory that holds some")
+                .into());
+        }
+        if !is_wheel(&path) {
+            return Err(Failure::usage(format!("{} is no wheel: its name does not end in .whl", path.display()))
+                .remedy("give wheels, or a directory that holds some")
+                .into());
+        }
+        let manifest = path.parent().and_then(|directory| Manifest::in_directory(directory, false));
+        Ok(Self { wheels: vec![path], manifest })
+    }
+}
+
+impl Manifest {
+    /// The manifest of `build-wheel` in a directory. Other files of that name are of other programs.
+    fn in_directory(directory: &Path, is_complete: bool) -> Option<Self> {
+        let path = directory.join("manifest.json");
+        let document: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        let listed = |wheel: &Value| {
+            let text = |key: &str| wheel.get(key)?.as_str().map(str::to_owned);
+            Some(ListedWheel { file: text("file")?, sha256: text("sha256")? })
+        };
+        let wheels = document.get("schema").and(document.get("wheels"))?.as_array()?;
+        let wheels = wheels.iter().map(listed).collect::<Option<_>>()?;
+        Some(Self { path, wheels, is_complete })
+    }
+}

@@ -1,0 +1,294 @@
+//! What the rules say of wheels, kept and shown: for `check-wheel`, and for `build-wheel` on what it makes.
+//!
+//! Not for the rules themselves, which are [`cuwheel_inspect::rules`].
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use cuwheel_inspect::rules::{
+    self, Breakdown, ExaminedWheel, Finding, InstalledFiles, Policy, RULES, RuleSelector, Severity,
+};
+use cuwheel_inspect::wheel::WheelFault;
+use serde_json::{Value, json};
+
+use crate::error::{Failure, Result};
+use crate::files::{self, human_size};
+use crate::settings::{CheckSettings, nearest};
+
+/// Files and sections that are listed, in text and in JSON.
+const LISTED_SIZES: usize = 5;
+/// Places that are listed of one rule.
+const LISTED_PLACES: usize = 5;
+
+/// A wheel, and what is wrong with it.
+#[derive(Debug)]
+pub struct WheelCheck {
+    path: PathBuf,
+    sha256: String,
+    size_bytes: u64,
+    /// What is known only of a wheel that can be read.
+    readable: Option<Readable>,
+    findings: Vec<Finding>,
+}
+
+#[derive(Debug)]
+struct Readable {
+    tags: Vec<String>,
+    glibc_floor: Option<String>,
+    breakdown: Breakdown,
+}
+
+impl WheelCheck {
+    /// Reads the wheel at `path` and checks it, and gives the files that it would install, where it can be read.
+    pub fn of_file(path: &Path, policy: &Policy) -> Result<(Self, Option<InstalledFiles>)> {
+        match ExaminedWheel::open(path) {
+            Ok(examined) => {
+                let findings = rules::check(&examined, policy);
+                let wheel = examined.wheel();
+                let check = Self {
+                    path: path.to_path_buf(),
+                    sha256: wheel.sha256().to_string(),
+                    size_bytes: wheel.size_bytes(),
+                    readable: Some(Readable {
+                        tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
+                        glibc_floor: examined.glibc_floor().map(|version| version.to_string()),
+                        breakdown: Breakdown::of(&examined),
+                    }),
+                    findings,
+                };
+                Ok((check, Some(InstalledFiles::of(&examined))))
+            }
+            Err(error) => {
+                if let WheelFault::Io(_) = error.fault() {
+                    return Err(Failure::usage(error.to_string()).remedy("give files that you may read").into());
+                }
+                let check = Self {
+                    path: path.to_path_buf(),
+                    sha256: files::sha256_of_file(path)?,
+                    size_bytes: fs_err::metadata(path)?.len(),
+                    readable: None,
+                    findings: rules::unreadable(&error, policy),
+                };
+                Ok((check, None))
+            }
+        }
+    }
+
+    /// The file name.
+    #[must_use]
+    pub fn file(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The SHA-256 of the file.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// What is wrong, the worst first.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The table that a person reads; everything in it with `verbose`.
+    #[must_use]
+    pub fn render(&self, verbose: bool) -> String {
+        let mut text = format!("wheel        {}\n", self.file());
+        match &self.readable {
+            Some(Readable { tags, glibc_floor, breakdown }) => {
+                let _ = writeln!(text, "tags         {}", tags.join(", "));
+                let installed = human_size(breakdown.installed_bytes);
+                let _ = writeln!(text, "size         {}, {installed} installed", human_size(self.size_bytes));
+                let _ = writeln!(text, "glibc floor  {}", glibc_floor.as_deref().unwrap_or("none"));
+                if verbose {
+                    text += &render_breakdown(breakdown);
+                }
+            }
+            None => {
+                let _ = writeln!(text, "size         {}", human_size(self.size_bytes));
+            }
+        }
+        let _ = writeln!(text, "findings     {}", Counts::of(&self.findings).describe());
+        text + &render_findings(&self.findings, verbose)
+    }
+
+    /// The object for machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let readable = self.readable.as_ref();
+        json!({
+            "file": self.file(),
+            "path": self.path,
+            "sha256": self.sha256,
+            "size_bytes": self.size_bytes,
+            "tags": readable.map_or(&[][..], |readable| &readable.tags),
+            "glibc_floor": readable.and_then(|readable| readable.glibc_floor.as_deref()),
+            "sizes": readable.map(|readable| breakdown_to_json(&readable.breakdown)),
+            "findings": findings_to_json(&self.findings),
+        })
+    }
+}
+
+/// How many findings there are of each severity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Notes.
+    pub notes: usize,
+}
+
+impl Counts {
+    /// Counts `findings`.
+    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
+        let mut counts = Self::default();
+        for finding in findings {
+            match finding.severity() {
+                Severity::Error => counts.errors += 1,
+                Severity::Warning => counts.warnings += 1,
+                Severity::Note => counts.notes += 1,
+            }
+        }
+        counts
+    }
+
+    /// Such as `2 errors, 1 note`.
+    #[must_use]
+    pub fn describe(self) -> String {
+        let counts = [(self.errors, "error"), (self.warnings, "warning"), (self.notes, "note")];
+        let parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, name)| format!("{count} {name}{}", if *count == 1 { "" } else { "s" }))
+            .collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    }
+}
+
+fn render_breakdown(breakdown: &Breakdown) -> String {
+    let mut text = String::new();
+    for file in breakdown.files.iter().take(LISTED_SIZES) {
+        let sizes = format!("{} of {}", human_size(file.compressed_size_bytes), human_size(file.size_bytes));
+        let _ = writeln!(text, "  file       {sizes}  {}", file.path);
+    }
+    for section in breakdown.sections.iter().take(LISTED_SIZES) {
+        let _ = writeln!(text, "  section    {}  {}", human_size(section.size_bytes), section.name);
+    }
+    if breakdown.strippable_bytes > 0 {
+        let _ = writeln!(text, "  strip      takes out {}", human_size(breakdown.strippable_bytes));
+    }
+    text
+}
+
+/// Findings by rule, with the remedy once.
+#[must_use]
+pub fn render_findings(findings: &[Finding], verbose: bool) -> String {
+    let mut text = String::new();
+    let mut shown: Vec<&str> = Vec::new();
+    for finding in findings {
+        let rule = finding.rule();
+        if shown.contains(&rule.id()) {
+            continue;
+        }
+        shown.push(rule.id());
+        let places: Vec<&Finding> = findings.iter().filter(|other| other.rule() == rule).collect();
+        let limit = if verbose { usize::MAX } else { LISTED_PLACES };
+        let _ = writeln!(text, "{}: {}", finding.severity(), rule.id());
+        for place in places.iter().take(limit) {
+            let _ = writeln!(text, "  {place}");
+        }
+        if let Some(more @ 1..) = places.len().checked_sub(limit) {
+            let _ = writeln!(text, "  and {more} more: --verbose shows them");
+        }
+        let _ = writeln!(text, "  why: {}\n  fix: {}", rule.why(), rule.remedy());
+    }
+    text
+}
+
+/// Findings for machines.
+#[must_use]
+pub fn findings_to_json(findings: &[Finding]) -> Value {
+    let finding = |finding: &Finding| {
+        json!({
+            "rule": finding.rule().id(),
+            "severity": finding.severity().name(),
+            "path": finding.path(),
+            "offset": finding.archive_offset(),
+            "symbol": finding.symbol_name(),
+            "message": finding.message(),
+            "remedy": finding.rule().remedy(),
+        })
+    };
+    findings.iter().map(finding).collect()
+}
+
+fn breakdown_to_json(breakdown: &Breakdown) -> Value {
+    let files = breakdown.files.iter().map(|file| {
+        json!({
+            "path": file.path,
+            "size_bytes": file.size_bytes,
+            "compressed_size_bytes": file.compressed_size_bytes,
+        })
+    });
+    let sections =
+        breakdown.sections.iter().map(|section| json!({ "name": section.name, "size_bytes": section.size_bytes }));
+    json!({
+        "installed_bytes": breakdown.installed_bytes,
+        "strippable_bytes": breakdown.strippable_bytes,
+        "files": files.collect::<Vec<_>>(),
+        "sections": sections.collect::<Vec<_>>(),
+    })
+}
+
+/// The policy of `[tool.cuwheel.check]`.
+#[must_use]
+pub fn policy(settings: &CheckSettings) -> Policy {
+    Policy::default().with(settings.deny.clone(), settings.allow.clone()).with_budget(settings.budget_bytes)
+}
+
+/// Reads the name of a rule or of a group of rules; the error suggests the nearest.
+pub fn parse_selector(text: &str) -> Result<RuleSelector, String> {
+    text.parse().map_err(|error| match nearest(text, &RuleSelector::known()) {
+        Some(known) => format!("{error}: did you mean {known}?"),
+        None => format!("{error}: docs/check-wheel.md lists them"),
+    })
+}
+
+/// The table of rules, as Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from("| rule | severity | what holds | why | remedy |\n|---|---|---|---|---|\n");
+    for rule in RULES {
+        let (id, severity, title) = (rule.id(), rule.severity(), rule.title());
+        let _ = writeln!(text, "| `{id}` | {severity} | {title} | {} | {} |", rule.why(), rule.remedy());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_words() {
+        let describe = |errors, warnings, notes| Counts { errors, warnings, notes }.describe();
+        assert_eq!(describe(0, 0, 0), "none");
+        assert_eq!(describe(2, 0, 1), "2 errors, 1 note");
+        assert_eq!(describe(1, 3, 0), "1 error, 3 warnings");
+    }
+
+    #[test]
+    fn a_wrong_name_suggests_the_nearest() {
+        assert_eq!(
+            parse_selector("archive/duplicate-entries").unwrap_err(),
+            "`archive/duplicate-entries` is no rule and no group of rules, such as `archive/duplicate-entry` or \
+             `archive/`: did you mean archive/duplicate-entry?"
+        );
+        assert!(parse_selector("archiv/").unwrap_err().ends_with("did you mean archive/?"));
+        assert!(parse_selector("libraries/").is_ok());
+    }
+}
