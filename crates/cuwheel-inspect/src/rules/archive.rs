@@ -44,6 +44,7 @@ fn with_place(finding: Finding, error: &ArchiveError) -> Finding {
 pub(super) fn check(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     let wheel = examined.wheel();
     findings.extend(wheel.verify_record().iter().map(record_finding));
+    check_headers(wheel, findings);
     check_identity(wheel, findings);
     check_directories(wheel, findings);
     for entry in wheel.entries().iter().filter(|entry| !entry.is_directory()) {
@@ -80,6 +81,15 @@ fn record_finding(found: &RecordFinding) -> Finding {
         }
     };
     finding.at(found.path())
+}
+
+fn check_headers(wheel: &Wheel, findings: &mut Vec<Finding>) {
+    for (file, headers) in [("METADATA", wheel.metadata().headers()), ("WHEEL", wheel.info().headers())] {
+        if let Some(line) = headers.malformed_line() {
+            let message = format!("line {line} is no header, and installers do not see the headers after it");
+            findings.push(Finding::new(&METADATA, message).at(&format!("{}/{file}", wheel.dist_info())));
+        }
+    }
 }
 
 /// The project and its version are said in three places.

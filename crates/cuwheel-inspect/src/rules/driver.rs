@@ -30,7 +30,13 @@ impl Family {
     /// The family of a library, by its file name or SONAME; names that repair tools changed are known too.
     pub(super) fn of(library: &str) -> Option<Self> {
         let belongs = |families: &[&str]| families.iter().any(|family| is_of(library, family));
-        if belongs(CUDA) { Some(Self::Cuda) } else { belongs(GRAPHICS).then_some(Self::Graphics) }
+        // Browsers bring a `libEGL.so` and a `libGLESv2.so` of their own; those of the driver have a version.
+        let has_version = library.contains(".so.");
+        match (belongs(CUDA), belongs(GRAPHICS) && has_version) {
+            (true, _) => Some(Self::Cuda),
+            (_, true) => Some(Self::Graphics),
+            _ => None,
+        }
     }
 
     /// What it is called in messages.
@@ -52,7 +58,8 @@ fn is_of(library: &str, family: &str) -> bool {
         let hash_length = hashed.bytes().take_while(u8::is_ascii_hexdigit).count();
         if hash_length >= 6 { &hashed[hash_length..] } else { rest }
     });
-    rest == ".so" || rest.starts_with(".so.")
+    let version = rest.strip_prefix(".so.");
+    rest == ".so" || version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -65,7 +72,7 @@ mod tests {
         {
             assert_eq!(Family::of(name), Some(Family::Cuda), "{name}");
         }
-        for name in ["libEGL.so.1", "libGL-0a1b2c3d.so.1.7.0", "libGLX_nvidia.so.0", "libGLESv2.so"] {
+        for name in ["libEGL.so.1", "libGL-0a1b2c3d.so.1.7.0", "libGLX_nvidia.so.0", "libGLESv2.so.2"] {
             assert_eq!(Family::of(name), Some(Family::Graphics), "{name}");
         }
         for name in [
@@ -73,6 +80,9 @@ mod tests {
             "libcuda-python.so",
             "libcudacxx.so",
             "libGLU.so.1",
+            "libGLESv2.so",
+            "libEGL.so",
+            "libEGL.so.TOC",
             "libnvrtc.so.13",
             "libnvJitLink.so.13",
             "libnvvm.so.4",

@@ -21,8 +21,9 @@ pub(super) fn check(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
             let message = format!("Root-Is-Purelib is true, and {} is native", module.path());
             findings.push(Finding::new(&PURELIB_FLAG, message).at(&format!("{}/WHEEL", wheel.dist_info())));
         }
+        // A module in a wheel for any platform is one of several, or one that the package can do without.
+        check_suffixes(wheel, findings);
     }
-    check_suffixes(wheel, findings);
     check_limited_api(examined, findings);
 }
 

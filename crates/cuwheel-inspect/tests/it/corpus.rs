@@ -101,6 +101,7 @@ fn archive() -> Vec<Case> {
         ("archive/metadata", "no METADATA", sound().without_file("demo-0.1.0.dist-info/METADATA")),
         ("archive/metadata", "no RECORD", sound().without_file("demo-0.1.0.dist-info/RECORD")),
         ("archive/metadata", "a bad row", sound().extra_rows("one,two\n")),
+        ("archive/metadata", "a line that is no header", sound().metadata_header("Summary", "two\nlines")),
         ("archive/metadata", "no name", sound().metadata("Metadata-Version: 2.1\nVersion: 0.1.0\n")),
         (
             "archive/duplicate-entry",

@@ -267,6 +267,20 @@ fn pk_50_a_source_that_the_sdist_lacks_is_found_by_building_from_it() {
     assert!(!tree.root.join("dist/small-0.1.0.tar.gz").exists());
 }
 
+/// PK-60, and with it every rule: a wheel that breaks one does not reach `dist`.
+#[test]
+fn pk_60_a_built_wheel_that_breaks_a_rule_of_check_wheel_is_refused() {
+    let tree = native_project();
+    let text = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    tree.write("pyproject.toml", format!("{text}check.budget = '1 kB'\n"));
+    let ran = build(&tree, &[]).expect_code(1);
+    assert!(ran.stderr.contains("error: check-wheel finds 1 error in small-0.1.0-cp311-abi3-"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("size/budget") && ran.stderr.contains("sections: .text ("), "{}", ran.stderr);
+    assert!(!tree.root.join("dist").exists(), "nothing that is refused is left");
+    tree.write("pyproject.toml", format!("{text}check.budget = '1 kB'\ncheck.allow = ['size/']\n"));
+    build(&tree, &[]).expect_code(0);
+}
+
 #[test]
 fn pk_53_a_generated_file_that_git_ignores_is_missed_when_it_is_declared() {
     let tree = native_project();
