@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cuwheel_inspect::elf::{ElfFile, GlibcVersion};
+use cuwheel_inspect::elf::GlibcVersion;
 use cuwheel_inspect::rules::{self, ExaminedWheel, Severity};
 use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
@@ -123,18 +123,14 @@ fn check_artifacts(wheel: &Wheel, patterns: &[String]) -> Result<()> {
 
 /// What the manifest and the table say of a wheel.
 pub fn report(wheel: &Wheel, bytes: &[u8], proven_on: &Interpreter, imported: Vec<String>) -> Result<WheelReport> {
-    let mut glibc_floor = None;
-    for entry in wheel.entries().iter().filter(|entry| entry.is_elf()) {
-        let content = wheel.read_entry(entry)?;
-        glibc_floor = glibc_floor.max(ElfFile::parse(&content)?.glibc_floor().map(|floor| floor.version()));
-    }
+    let examined = ExaminedWheel::from_bytes(wheel.file_name(), bytes.to_vec()).map_err(unreadable)?;
     Ok(WheelReport {
         file: wheel.file_name().to_owned(),
         sha256: crate::files::sha256(bytes),
         size_bytes: wheel.size_bytes(),
         tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
         extension_modules: wheel.extension_modules().iter().map(|module| module.module().to_owned()).collect(),
-        glibc_floor: glibc_floor.map(|version| version.to_string()),
+        glibc_floor: examined.glibc_floor().map(|version| version.to_string()),
         cuda_architectures: Vec::new(),
         cuda_toolkit: None,
         proven_on: proven_on.to_string(),

@@ -15,7 +15,7 @@ use crate::error::{Failure, Result};
 use crate::files::{self, human_size};
 use crate::settings::{CheckSettings, nearest};
 
-/// Files and sections that are listed, in text and in JSON.
+/// Files and sections that are listed.
 const LISTED_SIZES: usize = 5;
 /// Places that are listed of one rule.
 const LISTED_PLACES: usize = 5;
@@ -173,10 +173,10 @@ fn render_breakdown(breakdown: &Breakdown) -> String {
     let mut text = String::new();
     for file in breakdown.files.iter().take(LISTED_SIZES) {
         let sizes = format!("{} of {}", human_size(file.compressed_size_bytes), human_size(file.size_bytes));
-        let _ = writeln!(text, "  file       {sizes}  {}", file.path);
+        let _ = writeln!(text, "  file       {sizes}  {}", printable(&file.path));
     }
     for section in breakdown.sections.iter().take(LISTED_SIZES) {
-        let _ = writeln!(text, "  section    {}  {}", human_size(section.size_bytes), section.name);
+        let _ = writeln!(text, "  section    {}  {}", human_size(section.size_bytes), printable(&section.name));
     }
     if breakdown.strippable_bytes > 0 {
         let _ = writeln!(text, "  strip      takes out {}", human_size(breakdown.strippable_bytes));
@@ -199,7 +199,7 @@ pub fn render_findings(findings: &[Finding], verbose: bool) -> String {
         let limit = if verbose { usize::MAX } else { LISTED_PLACES };
         let _ = writeln!(text, "{}: {}", finding.severity(), rule.id());
         for place in places.iter().take(limit) {
-            let _ = writeln!(text, "  {place}");
+            let _ = writeln!(text, "  {}", printable(&place.to_string()));
         }
         if let Some(more @ 1..) = places.len().checked_sub(limit) {
             let _ = writeln!(text, "  and {more} more: --verbose shows them");
@@ -207,6 +207,14 @@ pub fn render_findings(findings: &[Finding], verbose: bool) -> String {
         let _ = writeln!(text, "  why: {}\n  fix: {}", rule.why(), rule.remedy());
     }
     text
+}
+
+/// The text without control characters: names in a stranger's wheel must not command the terminal.
+fn printable(text: &str) -> String {
+    let escape = |character: char| -> String {
+        if character.is_control() { character.escape_default().collect() } else { character.to_string() }
+    };
+    text.chars().map(escape).collect()
 }
 
 /// Findings for machines.
@@ -279,6 +287,11 @@ mod tests {
         assert_eq!(describe(0, 0, 0), "none");
         assert_eq!(describe(2, 0, 1), "2 errors, 1 note");
         assert_eq!(describe(1, 3, 0), "1 error, 3 warnings");
+    }
+
+    #[test]
+    fn names_in_a_wheel_cannot_command_the_terminal() {
+        assert_eq!(printable("größe \x1b[31m\r\n"), "größe \\u{1b}[31m\\r\\n");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Rules on the archive: that it can be read, that RECORD is true, names, modes, and what does not belong inside.
 
+use std::collections::HashSet;
+
 use super::catalog::{
     DIRECTORY_ENTRY, DUPLICATE_ENTRY, METADATA, NAME_MISMATCH, NOT_EXECUTABLE, RECORD_DUPLICATE_ROW, RECORD_EXTRA,
     RECORD_HASH, RECORD_MISSING, RECORD_SIZE, RECORD_UNSUPPORTED_HASH, RECORD_WITHOUT_HASH, STRAY_FILE, SYMLINK,
@@ -152,11 +154,10 @@ fn check_programs(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
 
 /// One finding for each directory or file that was left behind, however much is below it.
 fn check_strays(wheel: &Wheel, findings: &mut Vec<Finding>) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for entry in wheel.entries() {
         let Some((stray, what)) = stray(entry.path()) else { continue };
-        if !seen.contains(&stray) {
-            seen.push(stray);
+        if seen.insert(stray) {
             findings.push(Finding::new(&STRAY_FILE, what).at(stray));
         }
     }

@@ -1,5 +1,6 @@
 //! A wheel with everything that the rules want to know of it, from one pass over its contents.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::native::NativeFile;
@@ -11,19 +12,25 @@ use crate::wheel::{Entry, Wheel, WheelError};
 pub struct ExaminedWheel {
     wheel: Wheel,
     natives: Vec<(usize, NativeFile)>,
+    /// Positions in `natives` by path; the last where a path occurs twice.
+    by_path: HashMap<String, usize>,
 }
 
 impl ExaminedWheel {
     /// Reads the wheel at `path`.
     pub fn open(path: &Path) -> Result<Self, WheelError> {
-        let (wheel, natives) = Wheel::open_with(path, NativeFile::read)?;
-        Ok(Self { wheel, natives })
+        Wheel::open_with(path, NativeFile::read).map(Self::new)
     }
 
     /// Reads a wheel from memory; `file_name` is the name it would have as a file.
     pub fn from_bytes(file_name: &str, bytes: Vec<u8>) -> Result<Self, WheelError> {
-        let (wheel, natives) = Wheel::from_bytes_with(file_name, bytes, NativeFile::read)?;
-        Ok(Self { wheel, natives })
+        Wheel::from_bytes_with(file_name, bytes, NativeFile::read).map(Self::new)
+    }
+
+    fn new((wheel, natives): (Wheel, Vec<(usize, NativeFile)>)) -> Self {
+        let paths = natives.iter().map(|(position, _)| wheel.entries()[*position].path().to_owned());
+        let by_path = paths.zip(0..).collect();
+        Self { wheel, natives, by_path }
     }
 
     /// The wheel.
@@ -50,6 +57,6 @@ impl ExaminedWheel {
 
     /// The ELF file called `path`.
     pub(super) fn native(&self, path: &str) -> Option<&NativeFile> {
-        self.natives().filter(|(entry, _)| entry.path() == path).map(|(_, native)| native).last()
+        self.by_path.get(path).map(|position| &self.natives[*position].1)
     }
 }

@@ -93,11 +93,13 @@ fn check_version_needs(native: &NativeFile, found: &mut Vec<Finding>) {
     found.push(Finding::new(&VERSION_NEEDS, message));
 }
 
-/// What glibc's loader asks of each segment that it maps, and that the file holds what it maps.
+/// What glibc's loader asks of each segment that it maps, and that the file holds what it maps. The kernel, which maps
+/// programs, does not ask for pages.
 fn check_segments(native: &NativeFile, found: &mut Vec<Finding>) {
     for segment in native.segments.iter().filter(|segment| segment.kind == SegmentKind::Load) {
         let alignment = segment.alignment.max(1);
-        let wrong = if !alignment.is_power_of_two() || !alignment.is_multiple_of(SMALLEST_PAGE_BYTES) {
+        let is_of_pages = native.is_program || alignment.is_multiple_of(SMALLEST_PAGE_BYTES);
+        let wrong = if !alignment.is_power_of_two() || !is_of_pages {
             format!("has the alignment {alignment}, which is no whole number of pages")
         } else if !segment.address.wrapping_sub(segment.offset).is_multiple_of(alignment) {
             format!("has the address {:#x}, which is not aligned as in the file", segment.address)

@@ -1,6 +1,6 @@
 //! Rules on wheels that are given together: files that several write, and the manifest of a build.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::catalog::{CHANGED, COLLISION, NOT_EXPECTED, NOT_FOUND};
 use super::{ExaminedWheel, Finding, Policy};
@@ -33,33 +33,38 @@ impl InstalledFiles {
         let files = entries.filter_map(|entry| Some((installed_path(entry.path())?.to_owned(), entry.sha256())));
         Self { file_name: wheel.file_name().to_owned(), name: wheel.name().clone(), files: files.collect() }
     }
-
-    /// Paths that are in both with different contents, in order.
-    fn collisions<'a>(&'a self, other: &Self) -> Vec<&'a str> {
-        let collides = |path: &str, digest: &Sha256Digest| other.files.get(path).is_some_and(|other| other != digest);
-        let files = self.files.iter().filter(|(path, digest)| collides(path, digest));
-        let mut paths: Vec<&str> = files.map(|(path, _)| path.as_str()).collect();
-        paths.sort_unstable();
-        paths
-    }
 }
 
 /// What is wrong with wheels that are installed together, the worst first.
 #[must_use]
 pub fn check_set(wheels: &[InstalledFiles], policy: &Policy) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut by_path: BTreeMap<&str, Vec<(usize, Sha256Digest)>> = BTreeMap::new();
     for (position, wheel) in wheels.iter().enumerate() {
-        for other in wheels[position + 1..].iter().filter(|other| can_be_together(&wheel.name, &other.name)) {
-            let paths = wheel.collisions(other);
-            let Some(path) = paths.first() else { continue };
-            let more = match paths.len() - 1 {
-                0 => String::new(),
-                more => format!("; {more} more like it"),
-            };
-            let (left, right) = (&wheel.file_name, &other.file_name);
-            let message = format!("it is in {left} and, with other contents, in {right}{more}");
-            findings.push(Finding::new(&COLLISION, message).at(path));
+        for (path, digest) in &wheel.files {
+            by_path.entry(path).or_default().push((position, *digest));
         }
+    }
+    // Paths in their order, by the wheels that they are in.
+    let mut collisions: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    for (path, owners) in by_path {
+        for (position, (left, digest)) in owners.iter().enumerate() {
+            for (right, _) in owners[position + 1..].iter().filter(|(_, other)| other != digest) {
+                collisions.entry((*left, *right)).or_default().push(path);
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for ((left, right), paths) in collisions {
+        let (left, right) = (&wheels[left], &wheels[right]);
+        if !can_be_together(&left.name, &right.name) {
+            continue;
+        }
+        let more = match paths.len() - 1 {
+            0 => String::new(),
+            more => format!("; {more} more like it"),
+        };
+        let message = format!("it is in {} and, with other contents, in {}{more}", left.file_name, right.file_name);
+        findings.push(Finding::new(&COLLISION, message).at(paths[0]));
     }
     policy.apply(findings)
 }

@@ -1,6 +1,6 @@
 //! Rules on tags: that they say the same everywhere, and that the files inside are what they promise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::catalog::{ABI_SUFFIX, GLIBC_FLOOR, LIMITED_API, MACHINE, PURE_WITH_NATIVE, PURELIB_FLAG, TAGS_MISMATCH};
 use super::native::NativeFile;
@@ -140,15 +140,15 @@ fn check_glibc(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
 /// module are a wheel for several interpreters.
 fn check_suffixes(wheel: &Wheel, findings: &mut Vec<Finding>) {
     let modules = wheel.extension_modules();
-    let mut done: BTreeSet<&str> = BTreeSet::new();
+    let tags = wheel.name().tags();
+    let mut by_name: BTreeMap<&str, Vec<&ExtensionModule>> = BTreeMap::new();
     for module in &modules {
-        if !done.insert(module.module()) {
-            continue;
-        }
-        let files: Vec<&ExtensionModule> = modules.iter().filter(|other| other.module() == module.module()).collect();
-        let unmatched =
-            wheel.name().tags().into_iter().find(|tag| !files.iter().any(|file| fits(file.abi(), tag, files.len())));
-        if let Some(tag) = unmatched {
+        by_name.entry(module.module()).or_default().push(module);
+    }
+    for files in by_name.values() {
+        let is_imported = |tag: &Tag| files.iter().any(|file| fits(file.abi(), tag, files.len()));
+        if let Some(tag) = tags.iter().find(|tag| !is_imported(tag)) {
+            let module = files[0];
             let message = format!("its suffix says {}, and the tag is {}-{}", module.abi(), tag.python(), tag.abi());
             findings.push(Finding::new(&ABI_SUFFIX, message).at(module.path()));
         }
@@ -186,18 +186,17 @@ fn is_cpython_without(tag: &Tag, flag: char) -> bool {
 
 fn check_limited_api(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     let wheel = examined.wheel();
+    // What the wheel's own libraries define does not come from Python.
+    let own: HashSet<&str> =
+        examined.libraries().flat_map(|(_, native)| &native.defined_python).map(String::as_str).collect();
     for module in wheel.extension_modules() {
         let Some(floor) = abi3_floor(wheel, &module) else { continue };
         let Some(native) = examined.native(module.path()) else { continue };
-        // What the wheel's own libraries define does not come from Python.
-        let is_own = |symbol: &str| {
-            examined.libraries().any(|(_, other)| other.defined_python.iter().any(|defined| defined == symbol))
-        };
         let newer: Vec<(&str, String)> = native
             .undefined_python
             .iter()
             .filter_map(|symbol| Some((symbol.as_str(), limited_api::complaint(symbol, floor)?)))
-            .filter(|(symbol, _)| !is_own(symbol))
+            .filter(|(symbol, _)| !own.contains(symbol))
             .collect();
         let Some((symbol, _)) = newer.first() else { continue };
         let shown: Vec<String> = newer.iter().map(|(symbol, reason)| format!("{symbol} ({reason})")).collect();

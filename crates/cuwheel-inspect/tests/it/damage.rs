@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::LazyLock;
 
-use cuwheel_inspect::elf::{ElfFile, GlibcVersion, exported_versions};
+use cuwheel_inspect::elf::{ElfFile, ElfLayout, GlibcVersion, exported_versions};
 use cuwheel_inspect::objects::find_references;
 use cuwheel_inspect::sdist::Sdist;
 use cuwheel_inspect::testing::WheelBuilder;
@@ -62,6 +62,7 @@ fn tables(bytes: &[u8]) -> Vec<usize> {
 }
 
 fn read_everything(bytes: &[u8]) {
+    let _ = ElfLayout::parse(bytes).map(|layout| layout.is_program());
     let Ok(file) = ElfFile::parse(bytes) else { return };
     let _ = file.glibc_floor();
     let _ = file.symbols_above(GlibcVersion::new(2, 0));

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cuwheel_inspect::elf::{ElfError, ElfFile, GlibcVersion, Machine, exported_versions};
+use cuwheel_inspect::elf::{
+    ElfError, ElfFile, ElfKind, ElfLayout, GlibcVersion, Machine, SegmentKind, exported_versions,
+};
 use tempfile::TempDir;
 
 /// Compiles C with `cc` and returns the library's bytes.
@@ -201,4 +203,26 @@ fn files_that_cannot_be_inspected_are_refused() {
     renamed[position + 1] = 0xff;
     let error = ElfFile::parse(&renamed).unwrap_err();
     assert!(matches!(error, ElfError::NameNotUtf8 { what: "symbol", .. }), "{error}");
+}
+
+#[test]
+fn the_layout_shows_segments_and_sections() {
+    let bytes = library("int table[1000]; int f(void) { return 1; }", &["-g"]);
+    let layout = ElfLayout::parse(&bytes).unwrap();
+    assert_eq!((layout.kind(), layout.is_program()), (ElfKind::Shared, false));
+    let loaded: u64 = layout.segments().iter().map(|segment| segment.file_size_bytes).sum();
+    assert!(loaded > 0 && layout.segments().iter().any(|segment| segment.kind == SegmentKind::Load));
+    let section = |name: &str| layout.sections().iter().find(|section| section.name == name).unwrap();
+    assert_eq!(section(".bss").file_size_bytes, 0, "it takes no room in the file");
+    assert!(section(".text").is_loaded && !section(".text").is_strippable());
+    assert!(section(".debug_info").is_debug_info() && section(".debug_info").is_strippable());
+    assert!(section(".symtab").is_strippable() && !section(".symtab").is_debug_info());
+    assert!(!section(".dynsym").is_strippable());
+
+    let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    assert!(ElfLayout::parse(&own).unwrap().is_program());
+    let directory = tempfile::tempdir().unwrap();
+    let object = std::fs::read(compile(&directory, "object.o", "int f(void) { return 1; }", &["-c"])).unwrap();
+    assert_eq!(ElfLayout::parse(&object).unwrap().kind(), ElfKind::Object);
+    assert_eq!(ElfLayout::parse(b"MZ").unwrap_err(), ElfError::NotElf);
 }
