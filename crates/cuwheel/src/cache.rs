@@ -40,7 +40,6 @@ impl Drop for Scratch {
 
 impl Scratch {
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -64,7 +63,6 @@ impl Cache {
     }
 
     /// The cache at a directory.
-    #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf() }
     }

@@ -17,7 +17,6 @@ pub fn process() -> Process {
 }
 
 /// Takes out what `cargo xtask` sets for us: it says nothing about the build.
-#[must_use]
 pub fn without_variables_of_cargo_run(process: Process) -> Process {
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(env_vars::is_set_by_cargo_run))

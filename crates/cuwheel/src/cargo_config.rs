@@ -57,9 +57,13 @@ impl CargoConfig {
     /// its `.cargo`.
     pub fn target_directory(&self, directory: &Path) -> Option<PathBuf> {
         let variables = [&env_vars::CARGO_TARGET_DIR, &env_vars::CARGO_BUILD_TARGET_DIR];
-        if let Some(target) = variables.into_iter().find_map(Variable::get) {
-            return Some(directory.join(target));
+        match variables.into_iter().find_map(Variable::get) {
+            Some(target) => Some(directory.join(target)),
+            None => self.target_directory_in_files(),
         }
+    }
+
+    fn target_directory_in_files(&self) -> Option<PathBuf> {
         self.files.iter().find_map(|(path, document)| {
             let target = document.get("build")?.get("target-dir")?.as_str()?;
             Some(path.parent()?.parent()?.join(target))
@@ -135,6 +139,6 @@ mod tests {
     #[test]
     fn a_target_directory_is_relative_to_the_place_of_its_file() {
         let config = config(&["", "[build]\ntarget-dir = 'out'\n"]);
-        assert_eq!(config.target_directory(Path::new("/project")), Some(PathBuf::from("/1/out")));
+        assert_eq!(config.target_directory_in_files(), Some(PathBuf::from("/1/out")));
     }
 }

@@ -38,7 +38,6 @@ pub enum Abi3 {
 
 impl Abi3 {
     /// The oldest Python of the limited API.
-    #[must_use]
     pub const fn floor(&self) -> Option<(u8, u8)> {
         match self {
             Self::No => None,
@@ -56,20 +55,17 @@ impl CargoManifest {
     }
 
     /// The directory of the workspace, or of the package where there is none.
-    #[must_use]
     pub fn workspace_root(&self) -> &Path {
         let manifest = self.workspace.as_ref().map_or(&self.path, |(path, _)| path);
         manifest.parent().unwrap_or(Path::new("."))
     }
 
     /// `package.name`.
-    #[must_use]
     pub fn package_name(&self) -> Option<&str> {
         self.document.get("package")?.get("name")?.as_str()
     }
 
     /// `package.version`, inherited where the manifest says so.
-    #[must_use]
     pub fn version(&self) -> Option<&str> {
         let version = self.document.get("package")?.get("version")?;
         version.as_str().or_else(|| {
@@ -79,7 +75,6 @@ impl CargoManifest {
     }
 
     /// How the crate asks for the limited API; `extra_features` are those that pyproject.toml turns on.
-    #[must_use]
     pub fn abi3(&self, extra_features: &[String]) -> Abi3 {
         if let Some(floor) = self.pyo3_dependency_features().iter().filter_map(|name| floor_of(name)).min() {
             return Abi3::Always { floor };

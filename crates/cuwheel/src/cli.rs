@@ -93,14 +93,12 @@ pub struct Outcome {
 
 impl Outcome {
     /// A success.
-    #[must_use]
     pub const fn done(text: String, json: Value) -> Self {
         Self { text, json, succeeded: true }
     }
 }
 
 /// Runs a command to its exit code.
-#[must_use]
 pub fn run(command: &Command) -> ExitCode {
     let (name, common) = match command {
         Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
@@ -124,7 +122,6 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
 }
 
 /// Writes a command's outcome, and turns it into an exit code. Also for commands that a project adds to its xtask.
-#[must_use]
 pub fn finish(name: &str, output: &Output, outcome: Result<Outcome>) -> ExitCode {
     let shown = outcome.and_then(|outcome| output.result(&outcome.text).map(|()| outcome));
     let (code, mut document) = match shown {

@@ -16,7 +16,6 @@ pub struct Variable {
 
 impl Variable {
     /// Its value; an empty value counts as unset.
-    #[must_use]
     pub fn get(&self) -> Option<OsString> {
         std::env::var_os(self.name).filter(|value| !value.is_empty())
     }
@@ -99,7 +98,6 @@ const BUILD_PREFIXES: &[&str] = &[
 const SET_BY_CARGO_RUN: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_PRIMARY_", "CARGO_CRATE_"];
 
 /// The variables that change what is compiled, sorted by name.
-#[must_use]
 pub fn build_variables() -> Vec<(String, OsString)> {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -113,13 +111,11 @@ pub fn build_variables() -> Vec<(String, OsString)> {
 
 /// Whether cargo sets the variable for a program that it runs. Such variables are taken out of the environment of every
 /// build: seeing or not seeing them would be the only difference between `cargo xtask` and the installed binary.
-#[must_use]
 pub fn is_set_by_cargo_run(name: &str) -> bool {
     SET_BY_CARGO_RUN.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The table for the documentation, as Markdown.
-#[must_use]
 pub fn markdown() -> String {
     let mut text = String::from("| variable | meaning |\n|---|---|\n");
     for variable in ALL {

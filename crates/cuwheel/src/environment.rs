@@ -39,13 +39,11 @@ impl BuildEnvironment {
     }
 
     /// Its root directory.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// Its interpreter.
-    #[must_use]
     pub fn python(&self) -> PathBuf {
         self.directory.join("bin/python")
     }
@@ -157,25 +155,21 @@ impl FreshEnvironment {
     }
 
     /// The environment's root.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("environment")
     }
 
     /// An empty directory beside it, to run things in.
-    #[must_use]
     pub fn neutral_directory(&self) -> PathBuf {
         self.directory.path().join("neutral")
     }
 
     /// A path beside the environment, for files that live as long as it does.
-    #[must_use]
     pub fn beside(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Its interpreter.
-    #[must_use]
     pub fn python(&self) -> PathBuf {
         self.path().join("bin/python")
     }
@@ -193,7 +187,6 @@ impl FreshEnvironment {
 
     /// A Python process in it that sees nothing of the user's: not the working directory, not PYTHONPATH, not the user's
     /// packages, and no active environment.
-    #[must_use]
     pub fn isolated_python(&self) -> Process {
         scrubbed(Process::new(self.python()).arg("-I").directory(self.neutral_directory()))
             .env("PATH", path_with(&self.path().join("bin")))
@@ -220,7 +213,6 @@ fn scrubbed(process: Process) -> Process {
 }
 
 /// PATH with a directory in front.
-#[must_use]
 pub fn path_with(first: &Path) -> std::ffi::OsString {
     let rest = crate::env_vars::PATH.get().unwrap_or_default();
     let all = std::iter::once(first.to_path_buf()).chain(std::env::split_paths(&rest));

@@ -26,7 +26,6 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// The exit code of the process: 1, 2, 3, or 130.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Failed => 1,
@@ -37,7 +36,6 @@ impl FailureKind {
     }
 
     /// The name used in JSON output.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -79,7 +77,6 @@ impl Failure {
     }
 
     /// The user stopped the command (exit code 130).
-    #[must_use]
     pub fn interrupted() -> Self {
         Self::new(FailureKind::Interrupted, "interrupted; nothing was left half-written")
     }
@@ -106,14 +103,12 @@ impl Failure {
     }
 
     /// Whose failure it is.
-    #[must_use]
     pub const fn kind(&self) -> FailureKind {
         self.kind
     }
 }
 
 /// The kind of any error: that of the [`Failure`] in its chain, else `Machine` for what the operating system refuses.
-#[must_use]
 pub fn kind_of(error: &anyhow::Error) -> FailureKind {
     if let Some(failure) = failure_in(error) {
         return failure.kind;
@@ -135,7 +130,6 @@ fn failure_in(error: &anyhow::Error) -> Option<&Failure> {
 }
 
 /// The text a person reads: the message with its causes, the details indented, the remedy last.
-#[must_use]
 pub fn render(error: &anyhow::Error) -> String {
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -156,7 +150,6 @@ pub fn render(error: &anyhow::Error) -> String {
 }
 
 /// The `error` object of JSON output.
-#[must_use]
 pub fn to_json(error: &anyhow::Error) -> Value {
     let failure = failure_in(error);
     json!({

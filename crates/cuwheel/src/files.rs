@@ -45,7 +45,6 @@ pub fn copy_atomically(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// The SHA-256 of bytes, in lower-case hexadecimal digits.
-#[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -65,7 +64,6 @@ pub fn sha256_of_file(path: &Path) -> Result<String> {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -74,7 +72,6 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Whether a path is a file that may be executed.
-#[must_use]
 pub fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }

@@ -50,7 +50,6 @@ pub fn check_compatibility(compatibility: &str) -> Result<()> {
 }
 
 /// The last three parts of the wheel's file name.
-#[must_use]
 pub fn tag(abi: &WheelAbi, interpreter: &Interpreter, compatibility: &str) -> String {
     let machine = interpreter.machine();
     let platform = match compatibility {

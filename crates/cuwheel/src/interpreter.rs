@@ -69,7 +69,6 @@ impl Interpreter {
 
     /// What tells interpreters apart whose environments cannot be shared: ABI and place of installation. The name of the
     /// executable is not part of it: `python3` and `python3.12` are links to one file.
-    #[must_use]
     pub fn identity(&self) -> Value {
         json!({
             "implementation": self.implementation,
@@ -82,20 +81,17 @@ impl Interpreter {
     }
 
     /// Major and minor version.
-    #[must_use]
     pub const fn minor_version(&self) -> (u8, u8) {
         (self.version.0, self.version.1)
     }
 
     /// The tag of version-specific wheels, such as `cp313-cp313t`.
-    #[must_use]
     pub fn specific_tag(&self) -> String {
         let (major, minor) = self.minor_version();
         format!("cp{major}{minor}-cp{major}{minor}{}", if self.gil_disabled { "t" } else { "" })
     }
 
     /// The CPU, as platform tags name it: `x86_64`.
-    #[must_use]
     pub fn machine(&self) -> &str {
         self.platform.rsplit_once('-').map_or("x86_64", |(_, machine)| machine)
     }

@@ -42,7 +42,6 @@ pub mod wheel_check;
 pub mod wheel_writer;
 
 /// Runs the command that the process was started with.
-#[must_use]
 pub fn main() -> ExitCode {
     match cli::parse::<cli::Cli>() {
         Ok(cli) => cli::run(&cli.command),

@@ -97,7 +97,6 @@ impl WheelAbi {
     }
 
     /// The first two parts of the wheel's tag.
-    #[must_use]
     pub fn tag(&self, interpreter: &Interpreter) -> String {
         match self {
             Self::Abi3 { floor } => format!("cp{}{}-abi3", floor.0, floor.1),
@@ -142,7 +141,6 @@ pub struct Compiled {
 
 impl Compilation<'_> {
     /// The arguments for maturin, without those that hold paths of this machine.
-    #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = arguments(self.project, self.abi, self.compatibility, self.linker, self.offline);
         arguments.retain(|argument| self.locked || argument != "--locked");
@@ -193,7 +191,6 @@ impl Compilation<'_> {
 }
 
 /// The arguments of `maturin build` that the plan shows.
-#[must_use]
 pub fn arguments(project: &Project, abi: &WheelAbi, compatibility: &str, linker: Linker, offline: bool) -> Vec<String> {
     // The audit is ours: maturin's would also graft what a driver brings.
     let mut arguments = vec!["--release", "--auditwheel", "skip", "--compatibility", compatibility];

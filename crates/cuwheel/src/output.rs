@@ -34,7 +34,6 @@ pub struct Output {
 
 impl Output {
     /// Looks at stderr and the environment once, at the start of a command.
-    #[must_use]
     pub fn new(verbosity: Verbosity, json: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         Self {
@@ -48,7 +47,6 @@ impl Output {
     }
 
     /// Whether results go out as JSON.
-    #[must_use]
     pub const fn is_json(&self) -> bool {
         self.json
     }

@@ -93,7 +93,6 @@ pub struct Finished {
 
 impl Finished {
     /// The last lines that were written, for an error's details: stderr, or stdout where that is empty.
-    #[must_use]
     pub fn tail(&self, count: usize) -> Vec<String> {
         let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> = text.lines().collect();
@@ -170,7 +169,6 @@ impl Process {
     }
 
     /// The command line as a person would type it.
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut text = quote(self.program.as_os_str());
         for argument in &self.arguments {
@@ -361,7 +359,6 @@ pub fn is_alive(id: &str) -> bool {
 }
 
 /// Looks a program up on PATH.
-#[must_use]
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = crate::env_vars::PATH.get()?;
     std::env::split_paths(&path)

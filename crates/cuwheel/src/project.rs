@@ -144,7 +144,6 @@ impl Project {
     }
 
     /// The name as file names of wheels have it.
-    #[must_use]
     pub fn distribution(&self) -> String {
         requirement_name(&self.name).replace('-', "_")
     }
@@ -155,13 +154,11 @@ impl Project {
     }
 
     /// Where the tool keeps what belongs to this checkout and can be made again.
-    #[must_use]
     pub fn work_directory(&self) -> PathBuf {
         self.target_directory.join("cuwheel")
     }
 
     /// Where finished wheels go.
-    #[must_use]
     pub fn dist(&self) -> PathBuf {
         self.root.join("dist")
     }

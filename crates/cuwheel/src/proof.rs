@@ -45,7 +45,6 @@ struct Loaded {
 }
 
 /// The modules that prove a wheel: its packages, its extension modules and those that the settings name.
-#[must_use]
 pub fn modules_to_import(wheel: &Wheel, declared: &[String]) -> Vec<String> {
     let mut modules: BTreeSet<String> = declared.iter().cloned().collect();
     for entry in wheel.entries() {

@@ -76,7 +76,6 @@ pub struct Counts {
 
 impl Counts {
     /// Tests that ran.
-    #[must_use]
     pub const fn executed(&self) -> u64 {
         self.passed + self.failed + self.xfailed + self.xpassed
     }

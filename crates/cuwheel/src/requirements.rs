@@ -14,7 +14,6 @@ use crate::sources;
 use crate::uv::{CompileOptions, Uv};
 
 /// The normalised name (PEP 503) of a requirement: `NumPy>=2` → `numpy`, `My.Pkg[x]` → `my-pkg`.
-#[must_use]
 pub fn requirement_name(requirement: &str) -> String {
     let trimmed = requirement.trim_start();
     let end = trimmed.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c))).unwrap_or(trimmed.len());
@@ -185,7 +184,6 @@ pub enum LockPolicy {
 
 impl Lock {
     /// The lock of the build environment.
-    #[must_use]
     pub fn of_build(project: &Project) -> Self {
         let inputs = project.build_requires().map(str::to_owned).collect();
         Self::new(project, "build", inputs, Vec::new())
@@ -231,7 +229,6 @@ impl Lock {
     }
 
     /// The requirements that it was resolved from.
-    #[must_use]
     pub fn inputs(&self) -> &[String] {
         &self.inputs
     }
@@ -243,7 +240,6 @@ impl Lock {
     }
 
     /// Whether the file exists and was resolved from today's inputs.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         let mark = format!("{INPUTS_MARK}{}", self.inputs_digest());
         std::fs::read_to_string(&self.path).is_ok_and(|text| text.lines().any(|line| line == mark))
@@ -297,7 +293,6 @@ impl Lock {
     }
 
     /// The name, such as `build`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -39,13 +39,11 @@ impl Rustc {
     }
 
     /// The first line, such as `rustc 1.95.0 (…)`.
-    #[must_use]
     pub fn short_version(&self) -> &str {
         self.verbose_version.lines().next().unwrap_or_default()
     }
 
     /// The triple that is compiled for.
-    #[must_use]
     pub fn host(&self) -> &str {
         self.field("host").unwrap_or("x86_64-unknown-linux-gnu")
     }

@@ -393,7 +393,6 @@ fn describe_item(item: &Item) -> String {
 }
 
 /// The known name that is nearest to a wrong one, if any is near.
-#[must_use]
 pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
@@ -404,7 +403,6 @@ pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The page of settings, as Markdown.
-#[must_use]
 pub fn markdown() -> String {
     let mut text = String::from("| setting | takes | default | meaning |\n|---|---|---|---|\n");
     for Setting { key, kind, default, doc } in SCHEMA {

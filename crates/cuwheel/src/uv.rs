@@ -67,7 +67,6 @@ impl Uv {
     }
 
     /// The executable.
-    #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -75,25 +75,21 @@ impl WheelCheck {
     }
 
     /// The file name.
-    #[must_use]
     pub fn file(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// The SHA-256 of the file.
-    #[must_use]
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
 
     /// What is wrong, the worst first.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
     /// The table that a person reads; everything in it with `verbose`.
-    #[must_use]
     pub fn render(&self, verbose: bool) -> String {
         let mut text = format!("wheel        {}\n", self.file());
         match &self.readable {
@@ -115,7 +111,6 @@ impl WheelCheck {
     }
 
     /// The object for machines.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let readable = self.readable.as_ref();
         json!({
@@ -157,7 +152,6 @@ impl Counts {
     }
 
     /// Such as `2 errors, 1 note`.
-    #[must_use]
     pub fn describe(self) -> String {
         let counts = [(self.errors, "error"), (self.warnings, "warning"), (self.notes, "note")];
         let parts: Vec<String> = counts
@@ -185,7 +179,6 @@ fn render_breakdown(breakdown: &Breakdown) -> String {
 }
 
 /// Findings by rule, with the remedy once.
-#[must_use]
 pub fn render_findings(findings: &[Finding], verbose: bool) -> String {
     let mut text = String::new();
     let mut shown: Vec<&str> = Vec::new();
@@ -218,7 +211,6 @@ fn printable(text: &str) -> String {
 }
 
 /// Findings for machines.
-#[must_use]
 pub fn findings_to_json(findings: &[Finding]) -> Value {
     let finding = |finding: &Finding| {
         json!({
@@ -253,7 +245,6 @@ fn breakdown_to_json(breakdown: &Breakdown) -> Value {
 }
 
 /// The policy of `[tool.cuwheel.check]`.
-#[must_use]
 pub fn policy(settings: &CheckSettings) -> Policy {
     Policy::default().with(settings.deny.clone(), settings.allow.clone()).with_budget(settings.budget_bytes)
 }
@@ -267,7 +258,6 @@ pub fn parse_selector(text: &str) -> Result<RuleSelector, String> {
 }
 
 /// The table of rules, as Markdown.
-#[must_use]
 pub fn markdown() -> String {
     let mut text = String::from("| rule | severity | what holds | why | remedy |\n|---|---|---|---|---|\n");
     for rule in RULES {

@@ -138,7 +138,6 @@ fn file_url(path: &Path) -> String {
 }
 
 /// A URN of a version 8 UUID (RFC 9562) made from a content's SHA-256.
-#[must_use]
 pub fn serial_number(content: &[u8]) -> String {
     let hex = files::sha256(content);
     let variant = ["8", "9", "a", "b"][usize::from(hex.as_bytes()[16]) % 4];

@@ -184,7 +184,6 @@ impl Plan {
     }
 
     /// The plan as a person reads it.
-    #[must_use]
     pub fn render(&self) -> String {
         let project = &self.project;
         let mut text = format!("project       {} {} in {}\n", project.name, project.version, project.root.display());
@@ -217,7 +216,6 @@ impl Plan {
     }
 
     /// The plan for machines.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let wheels: Vec<Value> = self
             .wheels

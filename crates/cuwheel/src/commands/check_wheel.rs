@@ -100,7 +100,6 @@ impl Plan {
     }
 
     /// The plan as a person reads it.
-    #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();
         for place in &self.places {
@@ -126,7 +125,6 @@ impl Plan {
     }
 
     /// The plan for machines.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let names = |selectors: &[RuleSelector]| -> Value { selectors.iter().map(RuleSelector::as_str).collect() };
         json!({ "plan": {
