@@ -53,6 +53,11 @@ impl CargoConfig {
         Ok(Self { files })
     }
 
+    /// The files.
+    pub fn into_paths(self) -> impl Iterator<Item = PathBuf> {
+        self.files.into_iter().map(|(path, _)| path)
+    }
+
     /// The target directory, if it is set: by a variable, relative to `directory`, or in a file, relative to the place of
     /// its `.cargo`.
     pub fn target_directory(&self, directory: &Path) -> Option<PathBuf> {

@@ -60,6 +60,17 @@ impl CargoManifest {
         manifest.parent().unwrap_or(Path::new("."))
     }
 
+    /// The manifest's own path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of the library: `lib.name`, or that of the package with underscores.
+    pub fn library_name(&self) -> String {
+        let named = self.document.get("lib").and_then(|library| library.get("name")?.as_str());
+        named.or(self.package_name()).unwrap_or_default().replace('-', "_")
+    }
+
     /// `package.name`.
     pub fn package_name(&self) -> Option<&str> {
         self.document.get("package")?.get("name")?.as_str()

@@ -40,7 +40,17 @@ const OLDEST_GLIBC: GlibcVersion = GlibcVersion::new(2, 17);
 /// Refuses a platform tag that means nothing, or that no build here could keep.
 pub fn check_compatibility(compatibility: &str) -> Result<()> {
     let failure = match glibc_of(compatibility) {
-        Some(version) if version >= OLDEST_GLIBC => return Ok(()),
+        // The processor is added by us.
+        Some(version)
+            if version >= OLDEST_GLIBC
+                && [format!("manylinux_{}_{}", version.major, version.minor), "manylinux2014".to_owned()]
+                    .contains(&compatibility.to_owned()) =>
+        {
+            return Ok(());
+        }
+        Some(version) if version >= OLDEST_GLIBC => {
+            Failure::usage(format!("{compatibility} names a processor, which the interpreter decides"))
+        }
         None if compatibility == "linux" => return Ok(()),
         Some(version) => Failure::usage(format!("{compatibility} promises glibc {version}; Rust needs {OLDEST_GLIBC}")),
         None if compatibility.starts_with("musllinux") => Failure::usage("wheels for musl are not built yet"),

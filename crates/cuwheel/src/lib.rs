@@ -23,6 +23,7 @@ pub mod files;
 pub mod floor;
 pub mod inspection;
 pub mod interpreter;
+pub mod library_owner;
 pub mod lock_file;
 pub mod manifest;
 pub mod maturin;

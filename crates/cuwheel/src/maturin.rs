@@ -13,6 +13,7 @@ use crate::environment::{Access, BuildEnvironment, path_with};
 use crate::error::{Failure, Result};
 use crate::floor;
 use crate::interpreter::Interpreter;
+use crate::library_owner::LibraryOwner;
 use crate::output::Output;
 use crate::process::{Finished, Process};
 use crate::project::Project;
@@ -152,12 +153,15 @@ impl Compilation<'_> {
         let mut process = self.process("build", output)?;
         process =
             process.args(self.arguments()).arg("--interpreter").arg(self.environment.python()).arg("--out").arg(into);
+        let owner = LibraryOwner::of(self.project, &profile_directories(self.project, self.rustc));
+        owner.take_over()?;
         output.step("compile", &format!("{} with {}", self.project.name, self.rustc.short_version()));
         let finished = process.stream(&mut |line| output.live(line))?;
         keep_log(&self.log, &process, &finished)?;
         if !finished.status.success() {
             return Err(self.explain(&finished));
         }
+        owner.remember()?;
         let compiled_crates =
             finished.stderr.lines().filter(|line| line.trim_start().starts_with("Compiling ")).count();
         Ok(Compiled { wheel: only_file(into, "whl")?, compiled_crates })

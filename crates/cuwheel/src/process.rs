@@ -193,10 +193,11 @@ impl Process {
 
         let started = Instant::now();
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut ended = None;
-        let mut looked = started;
+        let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
-            match receiver.recv_timeout(POLL) {
+            let received = receiver.recv_timeout(POLL);
+            let is_quiet = received.is_err();
+            match received {
                 Ok(line) => {
                     let (text, all) = match line {
                         Line::Out(text) => (text, &mut stdout),
@@ -206,19 +207,21 @@ impl Process {
                     all.push_str(&text);
                     all.push('\n');
                 }
+                // Without pipes there is nothing to wait on.
+                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(POLL),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A descendant that keeps the pipes open, or keeps writing, does not keep us.
-            if looked.elapsed() >= POLL {
-                looked = Instant::now();
-                if let Some((_, at)) = ended {
-                    if looked - at > GRACE {
+            match ended {
+                None => ended = child.process.try_wait()?.map(|status| (status, Instant::now())),
+                // Descendants may keep the pipes open or write for ever. What was written until then is still read.
+                Some((_, at)) if at.elapsed() > GRACE => {
+                    child.kill_group();
+                    if is_quiet {
                         break;
                     }
-                } else if let Some(status) = child.process.try_wait()? {
-                    ended = Some((status, looked));
                 }
+                Some(_) => {}
             }
             self.check_deadline(started)?;
             check_interrupted()?;
@@ -306,6 +309,11 @@ impl LiveChild {
         LIVE_GROUP.store(group.as_raw(), Ordering::SeqCst);
         Self { process, group }
     }
+
+    fn kill_group(&self) {
+        // An error means that the group is already gone.
+        let _ = killpg(self.group, Signal::SIGKILL);
+    }
 }
 
 impl Drop for LiveChild {
@@ -319,7 +327,7 @@ impl Drop for LiveChild {
                 std::thread::sleep(POLL);
             }
         }
-        let _ = killpg(self.group, Signal::SIGKILL);
+        self.kill_group();
         let _ = self.process.wait();
         LIVE_GROUP.store(0, Ordering::SeqCst);
     }
@@ -420,6 +428,25 @@ mod tests {
         let started = Instant::now();
         let script = "(while true; do echo x; sleep 0.005; done) & echo done";
         Process::new("/bin/sh").args(["-c", script]).capture().unwrap();
+        assert!(started.elapsed() < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn a_reader_that_is_slow_still_reads_everything() {
+        let mut lines = 0;
+        let script = "i=0; while [ $i -lt 800 ]; do echo $i; i=$((i+1)); done";
+        let finished = Process::new("/bin/sh").args(["-c", script]).stream(&mut |_| {
+            lines += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        });
+        assert_eq!((finished.unwrap().stdout.lines().count(), lines), (800, 800));
+    }
+
+    #[test]
+    fn a_child_without_pipes_is_still_watched() {
+        let started = Instant::now();
+        let process = Process::new("/bin/sh").args(["-c", "exec >&- 2>&-; sleep 600"]);
+        assert!(process.deadline(Duration::from_secs(1)).capture().is_err());
         assert!(started.elapsed() < Duration::from_secs(15));
     }
 

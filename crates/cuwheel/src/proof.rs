@@ -81,9 +81,14 @@ pub fn prove_import(
     let finished = process.args(["-c", SCRIPT]).arg(&report).args(modules).deadline(DEADLINE).capture()?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let Ok(report) = std::fs::read_to_string(&report) else {
+        let remedy = if finished.status.success() {
+            "a module that ends the process while it is imported cannot be used: find who calls os._exit"
+        } else {
+            "a crash while importing is a bug in a native module: run the import under a debugger"
+        };
         return Err(Failure::failed(format!("importing {file_name} ended Python with {}", finished.status))
             .details(finished.tail(20))
-            .remedy("a crash while importing is a bug in a native module: run the import under a debugger")
+            .remedy(remedy)
             .into());
     };
     let report: Report = serde_json::from_str(&report).context("reading the report of the import")?;

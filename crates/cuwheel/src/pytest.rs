@@ -156,8 +156,7 @@ impl Run<'_> {
             // After an option a bare word is its value, such as the expression of -k.
             let may_be_path =
                 !argument.starts_with('-') && (!after_option || path.contains('/') || is_importable(path));
-            let inside = files::absolute(Path::new(path))?.strip_prefix(&self.project.root).map(Path::to_path_buf);
-            let copy = inside.ok().filter(|inside| may_be_path && stage.join(inside).exists());
+            let copy = if may_be_path { self.inside(path, stage)? } else { None };
             has_paths |= copy.is_some();
             arguments.push(match (copy, rest) {
                 (Some(copy), Some(rest)) => format!("{}::{rest}", copy.display()),
@@ -167,6 +166,13 @@ impl Run<'_> {
             after_option = argument.starts_with('-') && !argument.contains('=');
         }
         Ok((arguments, has_paths))
+    }
+
+    /// The path inside the project of what was copied, named from the working directory or from the project.
+    fn inside(&self, path: &str, stage: &Path) -> Result<Option<PathBuf>> {
+        let named = [files::absolute(Path::new(path))?, self.project.root.join(path)];
+        let inside = named.iter().filter_map(|named| named.strip_prefix(&self.project.root).ok());
+        Ok(inside.map(Path::to_path_buf).find(|inside| stage.join(inside).exists()))
     }
 
     /// A copy of the tests and of pytest's configuration in an empty directory.

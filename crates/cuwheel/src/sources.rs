@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use ignore::WalkBuilder;
 use sha2::{Digest as _, Sha256};
 
+use crate::cargo_config::CargoConfig;
 use crate::error::Result;
 use crate::files;
 use crate::project::Project;
@@ -58,8 +59,10 @@ fn build_inputs(project: &Project) -> Result<BTreeSet<PathBuf>> {
             inputs.extend(walk(project, &directory, true)?);
         }
     }
-    // Which versions are compiled is decided here, whether git ignores the file or not.
-    inputs.extend(Some(project.manifest.workspace_root().join("Cargo.lock")).filter(|path| path.is_file()));
+    // Versions, profiles and flags are decided here, above the project too, whether git ignores the files or not.
+    let workspace = ["Cargo.lock", "Cargo.toml"].map(|name| project.manifest.workspace_root().join(name));
+    inputs.extend(workspace.into_iter().filter(|path| path.is_file()));
+    inputs.extend(CargoConfig::read(&project.root)?.into_paths());
     // Generated files that git ignores, such as compiled kernels, belong to the package all the same.
     if project.python_source != project.root && project.python_source.is_dir() {
         let packaged = walk(project, &project.python_source, false)?;
@@ -84,6 +87,8 @@ pub fn hash_of_files<'a>(project: &Project, paths: impl Iterator<Item = &'a Path
         hasher.update(name.as_os_str().as_encoded_bytes());
         hasher.update([0]);
         if let Ok(content) = std::fs::read(file) {
+            // Wheels keep what may be executed.
+            hasher.update([u8::from(files::is_executable(file))]);
             hasher.update(u64::try_from(content.len()).unwrap_or(u64::MAX).to_le_bytes());
             hasher.update(&content);
         }
@@ -104,8 +109,25 @@ pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf])
             noted.extend(prerequisites(&std::fs::read_to_string(note).unwrap_or_default()));
         }
     }
+    let mut files = BTreeSet::new();
+    for path in noted {
+        // A build script may name a whole directory.
+        if path.is_dir() {
+            files.extend(walk(project, &path, false)?);
+        } else {
+            files.insert(path);
+        }
+    }
     let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
-    Ok(noted.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+    Ok(files.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+}
+
+/// Files on disk that a wheel packages under their own names and that are not known as inputs: data that git ignores.
+pub fn packaged_inputs(project: &Project, packaged: &[String]) -> Result<Vec<PathBuf>> {
+    let known = build_inputs(project)?;
+    let places = [&project.python_source, &project.root];
+    let found = packaged.iter().flat_map(|path| places.map(|place| place.join(path)));
+    Ok(found.filter(|file| file.is_file() && !known.contains(file) && !is_compiled(file)).collect())
 }
 
 /// The environment variables that build scripts asked cargo to watch; sorted.
@@ -119,6 +141,16 @@ pub fn variables_noted_by_cargo(profile_directories: &[PathBuf]) -> Vec<String> 
             noted.extend(line.strip_prefix("rerun-if-env-changed=").map(str::to_owned));
         }
     }
+    // What `env!` and `option_env!` read.
+    let notes = profile_directories.iter().filter_map(|directory| std::fs::read_dir(directory.join("deps")).ok());
+    let notes = notes.flatten().flatten().map(|entry| entry.path());
+    for note in notes.filter(|path| path.extension().is_some_and(|extension| extension == "d")) {
+        let text = std::fs::read_to_string(note).unwrap_or_default();
+        let names = text.lines().filter_map(|line| line.strip_prefix("# env-dep:")?.split('=').next());
+        // Cargo sets its own for each crate.
+        noted.extend(names.filter(|name| !name.starts_with("CARGO")).map(str::to_owned));
+    }
+    noted.remove("OUT_DIR");
     noted.into_iter().collect()
 }
 
@@ -223,7 +255,9 @@ mod tests {
         let output =
             "cargo:rerun-if-env-changed=OLD\ncargo::rerun-if-env-changed=NEW\ncargo:warning=rerun-if-env-changed=NO\n";
         files::write_atomically(&directory.path().join("build/x-1/output"), output.as_bytes()).unwrap();
-        assert_eq!(variables_noted_by_cargo(&[directory.path().to_path_buf()]), ["NEW", "OLD"]);
+        let note = "x.d: src/lib.rs\n\n# env-dep:READ=value\n# env-dep:CARGO_PKG_NAME=x\n# env-dep:OUT_DIR=/x\n";
+        files::write_atomically(&directory.path().join("deps/x-1.d"), note.as_bytes()).unwrap();
+        assert_eq!(variables_noted_by_cargo(&[directory.path().to_path_buf()]), ["NEW", "OLD", "READ"]);
     }
 
     #[test]

@@ -76,7 +76,9 @@ impl Uv {
             .iter()
             .fold(Process::new(&self.program).directory(&self.directory), Process::env_remove)
             .env("UV_NO_PROGRESS", "1")
-            .env("UV_PYTHON_DOWNLOADS", "never");
+            .env("UV_PYTHON_DOWNLOADS", "never")
+            // A test that writes to an installed file must not write to uv's cache, and a link is found where it leads.
+            .env("UV_LINK_MODE", "copy");
         if self.offline { process.env("UV_OFFLINE", "1") } else { process }
     }
 
@@ -88,7 +90,7 @@ impl Uv {
         let message = format!("uv could not {purpose}");
         // uv's own words for what no other machine could do either.
         let is_mistake =
-            ["No solution found", "not found in the package registry", "is not compatible with the current"]
+            ["No solution found", "not found in the package registry", "is incompatible with the current platform"]
                 .iter()
                 .any(|words| finished.stderr.contains(words));
         let failure = if is_mistake && !self.offline { Failure::usage(message) } else { Failure::machine(message) };

@@ -249,7 +249,9 @@ impl Plan {
     pub fn run(&self, output: &Output) -> Result<(Vec<Built>, Option<SdistReport>)> {
         let project = &self.project;
         let _lock = FileLock::acquire(&build_lock(&self.cache, project)?, "build-wheel", output)?;
-        remove_abandoned(project);
+        // Maturin moves the library inside the target directory, which checkouts may share.
+        let _target = FileLock::acquire(&project.work_directory().join("lock"), "build-wheel", output)?;
+        self.cache.remove_abandoned();
         let rustc = Rustc::probe(&project.root)?;
         if !self.lock.is_current() {
             // What is not declared comes before what cannot be resolved: it is the cause.
@@ -301,7 +303,7 @@ impl Plan {
         environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
         let log = self.project.work_directory().join("build-wheel.log");
         let compilation = self.compilation(&self.project, wheel, rustc, &environment, log);
-        let (bytes, file, compiled_crates) = compile(&compilation, output)?;
+        let (bytes, file, compiled_crates) = compile(&self.cache, &compilation, output)?;
         check_interrupted()?;
         inspection::check(&file, &bytes, &self.project, output)?;
         let path = self.project.dist().join(&file);
@@ -309,7 +311,10 @@ impl Plan {
         files::write_atomically(&path, &bytes)?;
         if sources::fingerprint(&self.project)? == sources {
             let directories = maturin::profile_directories(&self.project, rustc);
-            let files = sources::inputs_noted_by_cargo(&self.project, &directories)?;
+            let mut files = sources::inputs_noted_by_cargo(&self.project, &directories)?;
+            let packaged = inspection::open(&file, &bytes)?;
+            let packaged: Vec<String> = packaged.entries().iter().map(|entry| entry.path().to_owned()).collect();
+            files.extend(sources::packaged_inputs(&self.project, &packaged)?);
             let variables = sources::variables_noted_by_cargo(&directories);
             let stamp =
                 Stamp { fingerprint, noted: Noted::new(&self.project, files, variables), report: report.clone() };
@@ -398,18 +403,16 @@ impl Plan {
         sdist::write_and_rebuild(&self.project, built, &environment, output, &mut |unpacked| {
             let log = self.project.work_directory().join("rebuild.log");
             let compilation = self.compilation(unpacked, wheel, rustc, &environment, log);
-            compile(&Compilation { locked: false, ..compilation }, output).map(|(bytes, ..)| bytes)
+            compile(&self.cache, &Compilation { locked: false, ..compilation }, output).map(|(bytes, ..)| bytes)
         })
     }
 }
 
 /// Compiles a checkout, or what was unpacked from an sdist: the bytes of the wheel, its file name, and how many crates
 /// were compiled for it.
-fn compile(compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, String, usize)> {
+fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, String, usize)> {
     let project = compilation.project;
-    let work = project.work_directory();
-    fs::create_dir_all(&work)?;
-    let scratch = tempfile::Builder::new().prefix(SCRATCH_PREFIX).tempdir_in(&work)?;
+    let scratch = cache.scratch("wheel")?;
     let compiled = compilation.run(scratch.path(), output)?;
     let file = compiled.wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     output.step("package", &file);
@@ -422,25 +425,11 @@ fn compile(compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, S
     Ok((bytes, file, compiled.compiled_crates))
 }
 
-/// The lock of a checkout, wherever cargo compiles it.
+/// The lock of a checkout, wherever cargo compiles it and whatever name it is called by.
 pub fn build_lock(cache: &Cache, project: &Project) -> Result<PathBuf> {
-    let name = files::sha256(project.root.as_os_str().as_encoded_bytes());
+    let name = files::sha256(fs::canonicalize(&project.root)?.as_os_str().as_encoded_bytes());
     Ok(cache.directory("locks")?.join(format!("{}.lock", &name[..24])))
 }
-
-/// Removes what a killed build left in the checkout. The lock is held: no live build can own it.
-fn remove_abandoned(project: &Project) {
-    let Ok(entries) = std::fs::read_dir(project.work_directory()) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH_PREFIX)) {
-            // Housekeeping: what cannot be removed stays.
-            let _ = fs::remove_dir_all(path);
-        }
-    }
-}
-
-/// What names of directories start with that live as long as one compilation.
-const SCRATCH_PREFIX: &str = "wheel-";
 
 impl Built {
     fn to_json(&self) -> Value {

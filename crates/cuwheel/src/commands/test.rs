@@ -200,14 +200,12 @@ impl<'a> Plan<'a> {
         let interpreter = self.builder(output);
         let environment = BuildEnvironment::ready(self.project, &interpreter, self.access, output)?;
         let test = &self.project.settings.test;
-        let mut process = cargo::with_headers(cargo::process(), &interpreter, &environment)?
+        let process = cargo::with_headers(cargo::process(), &interpreter, &environment)?
             .directory(&self.project.root)
             .arg("test")
+            .args(self.access.offline.then_some("--offline"))
             .args(&test.cargo_args)
             .deadline(self.total_timeout());
-        if self.access.offline {
-            process = process.arg("--offline");
-        }
         output.step("test", &format!("cargo test {}", test.cargo_args.join(" ")));
         let mut counts = Counts::default();
         let finished = process.stream(&mut |line| {
@@ -301,10 +299,14 @@ impl<'a> Plan<'a> {
 
 /// Refuses what would only be noticed after minutes of work.
 fn check_early(project: &Project, arguments: &Arguments, runs: &[PlannedRun], access: Access) -> Result<()> {
-    if let Some(path) = arguments.wheel.as_ref().filter(|path| !path.is_file()) {
-        return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
-            .remedy("give the path of a wheel, or leave --wheel out to build one")
-            .into());
+    match &arguments.wheel {
+        Some(path) if path.is_file() => drop(Wheel::open(&files::absolute(path)?).map_err(inspection::unreadable)?),
+        Some(path) => {
+            return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
+                .remedy("give the path of a wheel, or leave --wheel out to build one")
+                .into());
+        }
+        None => inspection::check_compatibility(&project.settings.compatibility)?,
     }
     for path in project.settings.test.paths.iter().map(|path| project.root.join(path)) {
         if !path.exists() {

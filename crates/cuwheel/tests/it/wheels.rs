@@ -101,6 +101,14 @@ fn what_cargo_read_counts_wherever_it_is() {
     assert_eq!([is_current(), is_current()], [false, true], "a source that git ignores was changed");
     std::fs::write(&outside, "two").unwrap();
     assert_eq!([is_current(), is_current()], [false, true], "a source outside of the project was changed");
+    std::os::unix::fs::symlink("/dev/null", tree.root.join("unrelated")).unwrap();
+    let script = tree.root.join("python/small/tool.sh");
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    assert_eq!([is_current(), is_current()], [false, true], "a file was added");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!([is_current(), is_current()], [false, true], "a file may be executed now");
+    tree.write(".cargo/config.toml", "[build]\nrustflags = ['--cfg', 'one']\n");
+    assert_eq!([is_current(), is_current()], [false, true], "a flag for rustc was added");
     variable.set("two");
     assert_eq!([is_current(), is_current()], [false, true], "a variable that the build script watches was changed");
 }
@@ -114,6 +122,28 @@ fn a_source_that_changes_while_it_is_compiled_leaves_no_build_that_looks_current
     let warnings = first["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|text| text.as_str().unwrap().starts_with("sources changed while")), "{warnings:?}");
     assert_eq!(build(&tree, &["--json"]).expect_code(0).json()["wheels"][0]["was_current"], false);
+}
+
+#[test]
+fn a_library_of_another_project_is_not_taken_for_the_own_one() {
+    let project = |mark: &str| {
+        let tree = native_project();
+        let text = std::fs::read_to_string(tree.root.join("src/lib.rs")).unwrap();
+        let uses = format!("pub fn used() {{ std::hint::black_box(\"MARK-{mark}\"); }}");
+        tree.write("src/lib.rs", text.replace("pub fn used() {}", &uses));
+        tree
+    };
+    let (one, other) = (project("one"), project("other"));
+    let target = one.beside("shared target");
+    // Cargo holds the first project's library for fresh, though the second one's has taken its place.
+    for (tree, mark) in [(&one, "MARK-one"), (&other, "MARK-other"), (&one, "MARK-one")] {
+        let mut command = cuwheel(&tree.root);
+        let ran =
+            run(command.args(["build-wheel", "--force", "--json"]).env("CARGO_TARGET_DIR", &target)).expect_code(0);
+        let wheel = Wheel::open(std::path::Path::new(ran.json()["wheels"][0]["path"].as_str().unwrap())).unwrap();
+        let library = wheel.read("small/_native.abi3.so").unwrap();
+        assert!(library.windows(mark.len()).any(|window| window == mark.as_bytes()), "not {mark}");
+    }
 }
 
 #[test]
