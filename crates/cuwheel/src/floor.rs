@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cuwheel_inspect::elf::{ElfFile, GlibcVersion, exported_versions};
+use cuwheel_inspect::elf::{ElfFile, ExportedVersions, GlibcVersion, exported_versions};
 use cuwheel_inspect::objects::{self, Reference};
 use cuwheel_inspect::wheel::Wheel;
 
@@ -16,6 +16,8 @@ use crate::settings::Linker;
 
 /// Refuses a wheel whose libraries need symbols of a newer glibc than the tag promises.
 pub fn check(wheel: &Wheel, promised: GlibcVersion, compilation: &Compilation<'_>) -> Result<()> {
+    let glibc = MachineGlibc::read();
+    let glibc = glibc.symbols();
     let mut above: Vec<Newer> = Vec::new();
     for entry in wheel.entries().iter().filter(|entry| entry.is_elf()) {
         let content = wheel.read_entry(entry)?;
@@ -29,7 +31,7 @@ pub fn check(wheel: &Wheel, promised: GlibcVersion, compilation: &Compilation<'_
         for symbol in
             library.undefined_symbols().iter().filter(|symbol| symbol.version().is_none() && !symbol.is_weak())
         {
-            if let Some(version) = version_in_this_machines_glibc(symbol.name()).filter(|version| *version > promised) {
+            if let Some(version) = glibc.introduced_in(symbol.name()).filter(|version| *version > promised) {
                 above.push(Newer { symbol: symbol.name().to_owned(), version, user: entry.path().to_owned() });
             }
         }
@@ -40,10 +42,16 @@ pub fn check(wheel: &Wheel, promised: GlibcVersion, compilation: &Compilation<'_
 /// Explains a link that failed because symbols are newer than the glibc that is linked against.
 pub fn explain_link_failure(stderr: &str, compilation: &Compilation<'_>) -> Option<Failure> {
     let promised = inspection::glibc_of(compilation.compatibility)?;
-    let newer: Vec<Newer> = undefined_symbols(stderr)
+    let undefined = undefined_symbols(stderr);
+    if undefined.is_empty() {
+        return None;
+    }
+    let glibc = MachineGlibc::read();
+    let glibc = glibc.symbols();
+    let newer: Vec<Newer> = undefined
         .into_iter()
         .filter_map(|symbol| {
-            let version = version_in_this_machines_glibc(&symbol)?;
+            let version = glibc.introduced_in(&symbol)?;
             (version > promised).then(|| Newer { symbol, version, user: "the library".to_owned() })
         })
         .collect();
@@ -108,15 +116,31 @@ fn undefined_symbols(stderr: &str) -> Vec<String> {
     found
 }
 
-fn version_in_this_machines_glibc(symbol: &str) -> Option<GlibcVersion> {
-    const DIRECTORIES: &[&str] =
-        &["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
-    const LIBRARIES: &[&str] = &["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
-    let directory = DIRECTORIES.iter().map(Path::new).find(|directory| directory.join(LIBRARIES[0]).is_file())?;
-    LIBRARIES.iter().find_map(|library| {
-        let content = std::fs::read(directory.join(library)).ok()?;
-        exported_versions(&content).ok()?.introduced_in(symbol)
-    })
+/// The libraries of this machine's glibc, read once; none where there is no glibc.
+struct MachineGlibc(Vec<Vec<u8>>);
+
+impl MachineGlibc {
+    fn read() -> Self {
+        const DIRECTORIES: &[&str] =
+            &["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
+        const LIBRARIES: &[&str] = &["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
+        let directory = DIRECTORIES.iter().map(Path::new).find(|directory| directory.join(LIBRARIES[0]).is_file());
+        let paths = directory.into_iter().flat_map(|directory| LIBRARIES.iter().map(|library| directory.join(library)));
+        Self(paths.filter_map(|path| std::fs::read(path).ok()).collect())
+    }
+
+    fn symbols(&self) -> MachineSymbols<'_> {
+        MachineSymbols(self.0.iter().filter_map(|library| exported_versions(library).ok()).collect())
+    }
+}
+
+/// What those libraries export.
+struct MachineSymbols<'data>(Vec<ExportedVersions<'data>>);
+
+impl MachineSymbols<'_> {
+    fn introduced_in(&self, symbol: &str) -> Option<GlibcVersion> {
+        self.0.iter().find_map(|library| library.introduced_in(symbol))
+    }
 }
 
 /// Where the symbols are used, among everything that was compiled for the wheel.
@@ -131,14 +155,8 @@ fn references(compilation: &Compilation<'_>, symbols: &[&str]) -> Vec<Reference>
     let mut compiled = Vec::new();
     collect_objects(&compilation.rustc.standard_library_objects(), &mut compiled);
     files.extend(compiled.into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rlib")));
-    let mut found: Vec<Reference> = Vec::new();
-    for file in files {
-        // A file that cannot be read is no place that can be named.
-        for reference in objects::find_references(&file, symbols).unwrap_or_default() {
-            found.push(reference);
-        }
-    }
-    found
+    // A file that cannot be read is no place that can be named.
+    files.iter().flat_map(|file| objects::find_references(file, symbols).unwrap_or_default()).collect()
 }
 
 fn collect_objects(directory: &Path, files: &mut Vec<PathBuf>) {

@@ -72,27 +72,26 @@ pub fn tag(abi: &WheelAbi, interpreter: &Interpreter, compatibility: &str) -> St
 
 /// Inspects a wheel that was just compiled for what only its builder knows: the tag that was asked for, declared
 /// artifacts, and which crate needs a newer glibc than was promised. [`check`] is for the rest.
-pub fn inspect(file: &str, bytes: &[u8], compilation: &Compilation<'_>) -> Result<()> {
-    let wheel = open(file, bytes)?;
+pub fn inspect(wheel: &Wheel, compilation: &Compilation<'_>) -> Result<()> {
+    let file = wheel.file_name();
     let expected = tag(compilation.abi, compilation.interpreter, compilation.compatibility);
     if !file.ends_with(&format!("-{expected}.whl")) {
         return Err(Failure::failed(format!("the tag of {file} is not {expected}"))
             .remedy("the files that a wheel holds are chosen in [tool.maturin] in pyproject.toml")
             .into());
     }
-    check_artifacts(&wheel, &compilation.project.settings.artifacts)?;
+    check_artifacts(wheel, &compilation.project.settings.artifacts)?;
     match glibc_of(compilation.compatibility) {
-        Some(promised) => floor::check(&wheel, promised, compilation),
+        Some(promised) => floor::check(wheel, promised, compilation),
         None => Ok(()),
     }
 }
 
 /// Refuses a wheel that breaks rules of `check-wheel`, and warns of what is less than an error.
-pub fn check(file: &str, bytes: &[u8], project: &Project, output: &Output) -> Result<()> {
-    let examined = ExaminedWheel::from_bytes(file, bytes.to_vec()).map_err(unreadable)?;
+pub fn check(examined: &ExaminedWheel, project: &Project, output: &Output) -> Result<()> {
     let policy = wheel_check::policy(&project.settings.check).with_modules(project.settings.modules.clone());
     let (errors, others): (Vec<_>, Vec<_>) =
-        rules::check(&examined, &policy).into_iter().partition(|finding| finding.severity() == Severity::Error);
+        rules::check(examined, &policy).into_iter().partition(|finding| finding.severity() == Severity::Error);
     for finding in others.iter().filter(|finding| finding.severity() == Severity::Warning) {
         output.warn(format!("{finding} [{}]", finding.rule().id()));
     }
@@ -100,7 +99,7 @@ pub fn check(file: &str, bytes: &[u8], project: &Project, output: &Output) -> Re
         return Ok(());
     }
     let count = Counts::of(&errors).describe();
-    Err(Failure::failed(format!("check-wheel finds {count} in {file}"))
+    Err(Failure::failed(format!("check-wheel finds {count} in {}", examined.wheel().file_name()))
         .details(wheel_check::render_findings(&errors, true).lines().map(str::to_owned))
         .remedy("mend what is named, or allow it in tool.cuwheel.check.allow")
         .into())
@@ -131,11 +130,11 @@ fn check_artifacts(wheel: &Wheel, patterns: &[String]) -> Result<()> {
 }
 
 /// What the manifest and the table say of a wheel.
-pub fn report(wheel: &Wheel, bytes: &[u8], proven_on: &Interpreter, imported: Vec<String>) -> Result<WheelReport> {
-    let examined = ExaminedWheel::from_bytes(wheel.file_name(), bytes.to_vec()).map_err(unreadable)?;
-    Ok(WheelReport {
+pub fn report(examined: &ExaminedWheel, proven_on: &Interpreter, imported: Vec<String>) -> WheelReport {
+    let wheel = examined.wheel();
+    WheelReport {
         file: wheel.file_name().to_owned(),
-        sha256: crate::files::sha256(bytes),
+        sha256: wheel.sha256().to_string(),
         size_bytes: wheel.size_bytes(),
         tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
         extension_modules: wheel.extension_modules().iter().map(|module| module.module().to_owned()).collect(),
@@ -144,11 +143,10 @@ pub fn report(wheel: &Wheel, bytes: &[u8], proven_on: &Interpreter, imported: Ve
         cuda_toolkit: None,
         proven_on: proven_on.to_string(),
         imported,
-    })
+    }
 }
 
 /// The directories whose paths a wheel must not show, with the names that stand for them.
-pub fn private_paths(project: &Project) -> Result<Vec<(&Path, String)>> {
-    let root = project.manifest.workspace_root();
-    Ok(vec![(root, project.distribution()), (&project.root, project.distribution())])
+pub fn private_paths(project: &Project) -> Vec<(&Path, String)> {
+    [project.manifest.workspace_root(), &project.root].map(|root| (root, project.distribution())).to_vec()
 }

@@ -177,17 +177,16 @@ impl Compilation<'_> {
         if let Some(failure) = floor::explain_link_failure(&finished.stderr, self) {
             return failure.into();
         }
-        let (failure, remedy) = if finished.stderr.contains("No space left on device") {
-            (Failure::machine("the disk is full"), format!("make room for {}", self.project.target_directory.display()))
-        } else if finished.stderr.contains("linker `cc` not found") {
-            (Failure::machine("there is no C compiler, which Rust needs to link"), "install gcc or clang".to_owned())
-        } else {
-            (Failure::failed("the compilation failed"), String::new())
-        };
-        if !remedy.is_empty() {
-            return failure.remedy(remedy).into();
+        if finished.stderr.contains("No space left on device") {
+            let place = self.project.target_directory.display();
+            return Failure::machine("the disk is full").remedy(format!("make room for {place}")).into();
         }
-        failure
+        if finished.stderr.contains("linker `cc` not found") {
+            return Failure::machine("there is no C compiler, which Rust needs to link")
+                .remedy("install gcc or clang")
+                .into();
+        }
+        Failure::failed("the compilation failed")
             .details(first_errors(&finished.stderr))
             .remedy(format!("the whole output is in {}", self.log.display()))
             .into()

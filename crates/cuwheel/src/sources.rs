@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use cuwheel_inspect::wheel::Wheel;
 use ignore::WalkBuilder;
 use sha2::{Digest as _, Sha256};
 
@@ -96,9 +97,10 @@ pub fn hash_of_files<'a>(project: &Project, paths: impl Iterator<Item = &'a Path
     files::hex(&hasher.finalize())
 }
 
-/// What cargo noted that it read, beside the inputs that are known anyway: files that git ignores and that are included,
-/// files outside of the project, and what build scripts named. Sorted.
-pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// What a build read beside the inputs that are known before it runs. Cargo noted files that git ignores and that are
+/// included, files outside of the project, and what build scripts named; the wheel shows data that git ignores, packaged
+/// under its own name. Sorted.
+pub fn further_inputs(project: &Project, profile_directories: &[PathBuf], wheel: &Wheel) -> Result<Vec<PathBuf>> {
     let known = build_inputs(project)?;
     let mut noted = BTreeSet::new();
     for directory in profile_directories {
@@ -109,7 +111,9 @@ pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf])
             noted.extend(prerequisites(&std::fs::read_to_string(note).unwrap_or_default()));
         }
     }
-    let mut files = BTreeSet::new();
+    let places = [&project.python_source, &project.root];
+    let packaged = wheel.entries().iter().flat_map(|entry| places.map(|place| place.join(entry.path())));
+    let mut files: BTreeSet<PathBuf> = packaged.filter(|file| !is_compiled(file)).collect();
     for path in noted {
         // A build script may name a whole directory.
         if path.is_dir() {
@@ -120,14 +124,6 @@ pub fn inputs_noted_by_cargo(project: &Project, profile_directories: &[PathBuf])
     }
     let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
     Ok(files.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
-}
-
-/// Files on disk that a wheel packages under their own names and that are not known as inputs: data that git ignores.
-pub fn packaged_inputs(project: &Project, packaged: &[String]) -> Result<Vec<PathBuf>> {
-    let known = build_inputs(project)?;
-    let places = [&project.python_source, &project.root];
-    let found = packaged.iter().flat_map(|path| places.map(|place| place.join(path)));
-    Ok(found.filter(|file| file.is_file() && !known.contains(file) && !is_compiled(file)).collect())
 }
 
 /// The environment variables that build scripts asked cargo to watch; sorted.
@@ -191,6 +187,8 @@ fn walk(project: &Project, directory: &Path, respect_ignore_files: bool) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use cuwheel_inspect::testing::WheelBuilder;
+
     use super::*;
 
     fn project(directory: &Path) -> Project {
@@ -243,8 +241,14 @@ mod tests {
         ];
         let rule = format!("{root}/target/release/lib.so: {}\n", noted.map(|name| name.replace(' ', "\\ ")).join(" "));
         files::write_atomically(&directory.path().join("target/release/lib.d"), rule.as_bytes()).unwrap();
-        let found = inputs_noted_by_cargo(&project, &[directory.path().join("target/release")]).unwrap();
-        let mut expected = [outside.path().to_path_buf(), directory.path().join("notes")];
+        let name = "p-1-py3-none-any.whl";
+        let wheel =
+            WheelBuilder::new(name).file("p/kernel.ptx", "").file("p/absent.ptx", "").file("extra.ptx", "").build();
+        files::write_atomically(&directory.path().join("extra.ptx"), b"packaged").unwrap();
+        let wheel = Wheel::from_bytes(name, wheel).unwrap();
+        let found = further_inputs(&project, &[directory.path().join("target/release")], &wheel).unwrap();
+        let mut expected =
+            [outside.path().to_path_buf(), directory.path().join("notes"), directory.path().join("extra.ptx")];
         expected.sort();
         assert_eq!(found, expected, "known inputs and results are not repeated");
     }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cuwheel_inspect::rules::ExaminedWheel;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -303,18 +304,15 @@ impl Plan {
         environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
         let log = self.project.work_directory().join("build-wheel.log");
         let compilation = self.compilation(&self.project, wheel, rustc, &environment, log);
-        let (bytes, file, compiled_crates) = compile(&self.cache, &compilation, output)?;
+        let packaged = compile(&self.cache, &compilation, output)?;
         check_interrupted()?;
-        inspection::check(&file, &bytes, &self.project, output)?;
-        let path = self.project.dist().join(&file);
-        let report = self.prove(&bytes, &file, wheel, &uv()?, output)?;
-        files::write_atomically(&path, &bytes)?;
+        inspection::check(&packaged.examined, &self.project, output)?;
+        let report = self.prove(&packaged, wheel, &uv()?, output)?;
+        let path = self.project.dist().join(&report.file);
+        files::write_atomically(&path, &packaged.bytes)?;
         if sources::fingerprint(&self.project)? == sources {
             let directories = maturin::profile_directories(&self.project, rustc);
-            let mut files = sources::inputs_noted_by_cargo(&self.project, &directories)?;
-            let packaged = inspection::open(&file, &bytes)?;
-            let packaged: Vec<String> = packaged.entries().iter().map(|entry| entry.path().to_owned()).collect();
-            files.extend(sources::packaged_inputs(&self.project, &packaged)?);
+            let files = sources::further_inputs(&self.project, &directories, packaged.examined.wheel())?;
             let variables = sources::variables_noted_by_cargo(&directories);
             let stamp =
                 Stamp { fingerprint, noted: Noted::new(&self.project, files, variables), report: report.clone() };
@@ -322,7 +320,8 @@ impl Plan {
         } else {
             output.warn("sources changed while they were compiled: the wheel may hold either state, build it again");
         }
-        Ok(Built { path, report, compiled_crates, was_current: false, seconds: started.elapsed().as_secs_f64() })
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Built { path, report, compiled_crates: packaged.compiled_crates, was_current: false, seconds })
     }
 
     /// Everything that decides what the wheel is.
@@ -383,16 +382,16 @@ impl Plan {
         }
     }
 
-    fn prove(&self, bytes: &[u8], file: &str, wheel: &PlannedWheel, uv: &Uv, output: &Output) -> Result<WheelReport> {
+    fn prove(&self, packaged: &Packaged, wheel: &PlannedWheel, uv: &Uv, output: &Output) -> Result<WheelReport> {
+        let opened = packaged.examined.wheel();
         let scratch = tempfile::tempdir()?;
-        let path = scratch.path().join(file);
-        fs::write(&path, bytes)?;
-        let opened = inspection::open(file, bytes)?;
-        let modules = proof::modules_to_import(&opened, &self.project.settings.modules);
+        let path = scratch.path().join(opened.file_name());
+        fs::write(&path, &packaged.bytes)?;
+        let modules = proof::modules_to_import(opened, &self.project.settings.modules);
         let dependencies = Lock::of_runtime(&self.project);
         let machine = (&self.cache, &wheel.interpreter, uv);
-        proof::prove_import(&path, &opened, &modules, machine, dependencies.as_ref(), output)?;
-        inspection::report(&opened, bytes, &wheel.interpreter, modules)
+        proof::prove_import(&path, opened, &modules, machine, dependencies.as_ref(), output)?;
+        Ok(inspection::report(&packaged.examined, &wheel.interpreter, modules))
     }
 
     fn build_sdist(&self, built: &Built, rustc: &Rustc, output: &Output) -> Result<SdistReport> {
@@ -403,26 +402,33 @@ impl Plan {
         sdist::write_and_rebuild(&self.project, built, &environment, output, &mut |unpacked| {
             let log = self.project.work_directory().join("rebuild.log");
             let compilation = self.compilation(unpacked, wheel, rustc, &environment, log);
-            compile(&self.cache, &Compilation { locked: false, ..compilation }, output).map(|(bytes, ..)| bytes)
+            compile(&self.cache, &Compilation { locked: false, ..compilation }, output).map(|packaged| packaged.bytes)
         })
     }
 }
 
-/// Compiles a checkout, or what was unpacked from an sdist: the bytes of the wheel, its file name, and how many crates
-/// were compiled for it.
-fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Result<(Vec<u8>, String, usize)> {
+/// A wheel that was compiled and packaged, and is not proven yet. It is read once, here.
+struct Packaged {
+    bytes: Vec<u8>,
+    examined: ExaminedWheel,
+    compiled_crates: usize,
+}
+
+/// Compiles a checkout, or what was unpacked from an sdist, and packages it.
+fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Result<Packaged> {
     let project = compilation.project;
     let scratch = cache.scratch("wheel")?;
     let compiled = compilation.run(scratch.path(), output)?;
     let file = compiled.wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     output.step("package", &file);
-    let mut changes = Changes { private_paths: inspection::private_paths(project)?, ..Changes::default() };
+    let mut changes = Changes { private_paths: inspection::private_paths(project), ..Changes::default() };
     if let Some(bill) = sbom::native_sources(project)? {
         changes.additions.insert("sboms/native-sources.cyclonedx.json".to_owned(), bill);
     }
     let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
-    inspection::inspect(&file, &bytes, compilation)?;
-    Ok((bytes, file, compiled.compiled_crates))
+    let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
+    inspection::inspect(examined.wheel(), compilation)?;
+    Ok(Packaged { bytes, examined, compiled_crates: compiled.compiled_crates })
 }
 
 /// The lock of a checkout, wherever cargo compiles it and whatever name it is called by.
