@@ -7,13 +7,13 @@ import gc
 import itertools
 import os
 import sys
-import threading
 import tracemalloc
 from pathlib import Path
 
 import fresh_python
 import numpy as np
 import pytest
+from at_once import at_once
 from cuwheel import mviewbuf
 from exporters import ADDRESS, Number, mem_alloc
 from outcomes import outcome
@@ -235,23 +235,12 @@ def test_memory_does_not_grow():
 def test_threads():
     allocation = mem_alloc(mviewbuf)
     values, constant = np.zeros((3, 4))[::-1], b"constant"
-    start = threading.Barrier(4)
-    failures = []
+    low = values.ctypes.data - 64
 
     def work():
-        try:
-            start.wait()
-            low = values.ctypes.data - 64
-            for _ in range(300):
-                everything_once(allocation, values, constant)
-                assert mviewbuf.memoryview_get_extents(values) == (low, low + 96)
-                assert memoryview(allocation)[5] == 5
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(300):
+            everything_once(allocation, values, constant)
+            assert mviewbuf.memoryview_get_extents(values) == (low, low + 96)
+            assert memoryview(allocation)[5] == 5
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    at_once(work)
