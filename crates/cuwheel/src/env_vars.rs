@@ -40,6 +40,8 @@ variables! {
     CUWHEEL_PYTHON_INCLUDE;
     /// Set while tests run: the file that tells the proof plugin what to check.
     CUWHEEL_PROOF;
+    /// Where the loader looks for shared libraries first; while tests run, those of `test.libraries` come before the rest.
+    LD_LIBRARY_PATH;
     /// The seconds since 1970 that files in the wheel are stamped with; default 1980-01-01.
     SOURCE_DATE_EPOCH;
     /// The active virtual environment, used for its interpreter; it wins over `CONDA_PREFIX`.

@@ -38,6 +38,7 @@ pub mod sbom;
 pub mod sdist;
 pub mod settings;
 pub mod sources;
+pub mod test_libraries;
 pub mod uv;
 pub mod wheel_check;
 pub mod wheel_writer;

@@ -3,6 +3,7 @@
 //! Not for choosing wheels, interpreters and variants: see [`crate::commands::test`].
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +20,7 @@ use crate::files;
 use crate::output::Output;
 use crate::process::{self, Watch};
 use crate::project::Project;
+use crate::test_libraries;
 
 const PLUGIN: &str = include_str!("python/_cuwheel_proof.py");
 const PLUGIN_NAME: &str = "_cuwheel_proof";
@@ -47,6 +49,8 @@ pub struct Run<'a> {
     pub wheel: &'a Wheel,
     /// Where it is installed.
     pub environment: &'a FreshEnvironment,
+    /// Shared libraries that the tests load.
+    pub libraries: &'a [PathBuf],
     /// Arguments for pytest.
     pub arguments: &'a [String],
     /// Where to write a JUnit report, absolute.
@@ -128,6 +132,9 @@ impl Run<'_> {
             .arg(&stage)
             .args(["-o", &format!("faulthandler_timeout={}", self.timeout.as_secs_f64() * 0.9)])
             .args(&self.project.settings.test.pytest_args);
+        if let Some(path) = self.library_path()? {
+            process = process.env(env_vars::LD_LIBRARY_PATH.name, path);
+        }
         if let Some(junit) = self.junit {
             process = process.arg("--junitxml").arg(junit);
         }
@@ -173,6 +180,21 @@ impl Run<'_> {
         let named = [files::absolute(Path::new(path))?, self.project.root.join(path)];
         let inside = named.iter().filter_map(|named| named.strip_prefix(&self.project.root).ok());
         Ok(inside.map(Path::to_path_buf).find(|inside| stage.join(inside).exists()))
+    }
+
+    /// Where the loader finds the libraries of the tests, and then what it would have found.
+    fn library_path(&self) -> Result<Option<OsString>> {
+        if self.libraries.is_empty() {
+            return Ok(None);
+        }
+        let directory = self.environment.beside("libraries");
+        test_libraries::lay_out(self.libraries, &directory)?;
+        let mut path = directory.into_os_string();
+        if let Some(others) = env_vars::LD_LIBRARY_PATH.get() {
+            path.push(":");
+            path.push(others);
+        }
+        Ok(Some(path))
     }
 
     /// A copy of the tests and of pytest's configuration in an empty directory.

@@ -131,6 +131,13 @@ const SCHEMA: &[Setting] = &[
         doc: "Further runs of the Python tests by name, each with requirements that narrow the others, such as the oldest \
               versions that the project supports.",
     },
+    Setting {
+        key: "test.libraries",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Packages of the cargo workspace that make shared libraries for the Python tests, such as a stand-in for a \
+              driver. They are found by their file names and their SONAMEs before the system's libraries.",
+    },
     Setting { key: "test.pytest-args", kind: Kind::Texts, default: "[]", doc: "Arguments for every pytest run." },
     Setting {
         key: "test.timeout-s",
@@ -212,6 +219,8 @@ pub struct TestSettings {
     pub requires_without_dependencies: Vec<String>,
     /// `test.variants`.
     pub variants: BTreeMap<String, Vec<String>>,
+    /// `test.libraries`.
+    pub libraries: Vec<String>,
     /// `test.pytest-args`.
     pub pytest_args: Vec<String>,
     /// `test.timeout-s`.
@@ -273,6 +282,7 @@ impl Settings {
                 requires: values.texts("test.requires"),
                 requires_without_dependencies: values.texts("test.requires-without-dependencies"),
                 variants: values.texts_by_name("test.variants"),
+                libraries: values.texts("test.libraries"),
                 pytest_args: values.texts("test.pytest-args"),
                 timeout_s: values.count("test.timeout-s"),
                 total_timeout_s: values.count("test.total-timeout-s"),

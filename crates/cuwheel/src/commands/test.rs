@@ -24,6 +24,7 @@ use crate::project::Project;
 use crate::pytest::{Counts, Proven, Run};
 use crate::requirements::{Lock, LockPolicy};
 use crate::settings::LARGEST_COUNT;
+use crate::test_libraries;
 use crate::uv::Uv;
 
 /// The arguments of `test`.
@@ -117,9 +118,10 @@ pub fn execute(project: &Project, arguments: &Arguments, output: &Output) -> Res
         }
     }
     let wheel = plan.wheel(output)?;
+    let libraries = test_libraries::build(project, &plan.builder(output), plan.access, output)?;
     for run in &plan.runs {
         check_interrupted()?;
-        rows.push(plan.run_python(run, &wheel, output)?);
+        rows.push(plan.run_python(run, &wheel, &libraries, output)?);
     }
     Ok(outcome(&rows, Some(&wheel.wheel)))
 }
@@ -168,6 +170,10 @@ impl<'a> Plan<'a> {
             Some(path) => _ = writeln!(text, "wheel         {}", path.display()),
             None => text += "wheel         from build-wheel\n",
         }
+        let libraries = &self.project.settings.test.libraries;
+        if !libraries.is_empty() {
+            let _ = writeln!(text, "libraries     {}, for the Python tests", libraries.join(", "));
+        }
         for run in &self.runs {
             let state = if run.lock.is_current() { "current" } else { "to be resolved" };
             let _ = writeln!(text, "python tests  {} on {}", run.name, self.interpreter);
@@ -186,7 +192,13 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|run| json!({ "name": run.name, "requirements": run.lock.inputs(), "lock_is_current": run.lock.is_current() }))
             .collect();
-        json!({ "plan": { "rust": self.rust, "wheel": self.arguments.wheel, "interpreter": self.interpreter, "runs": runs } })
+        json!({ "plan": {
+            "rust": self.rust,
+            "wheel": self.arguments.wheel,
+            "interpreter": self.interpreter,
+            "libraries": self.project.settings.test.libraries,
+            "runs": runs,
+        } })
     }
 
     /// The interpreter that builds: the default one, so that `build-wheel` and the Rust tests share an environment, or the
@@ -258,7 +270,13 @@ impl<'a> Plan<'a> {
         Duration::from_secs(self.arguments.total_timeout.unwrap_or(self.project.settings.test.total_timeout_s))
     }
 
-    fn run_python(&self, run: &PlannedRun, under_test: &WheelUnderTest, output: &Output) -> Result<Row> {
+    fn run_python(
+        &self,
+        run: &PlannedRun,
+        under_test: &WheelUnderTest,
+        libraries: &[PathBuf],
+        output: &Output,
+    ) -> Result<Row> {
         let WheelUnderTest { wheel, path } = under_test;
         let cache = Cache::locate()?;
         let uv = Uv::find(&self.interpreter, &cache, &self.project.root, self.access.offline, output)?;
@@ -272,6 +290,7 @@ impl<'a> Plan<'a> {
             project: self.project,
             wheel,
             environment: &environment,
+            libraries,
             arguments: &self.arguments.pytest,
             junit: run.junit.as_deref(),
             timeout: Duration::from_secs(timeout_s),

@@ -275,3 +275,37 @@ fn a_wheel_that_is_not_there_is_a_mistake_of_usage() {
     let ran = run(&mut project.test(&[])).expect_code(2);
     assert!(ran.stderr.contains("there is no wheel at"), "{}", ran.stderr);
 }
+
+#[test]
+fn libraries_of_the_workspace_are_found_by_the_tests_before_those_of_the_system() {
+    let project = PureProject::new();
+    let pyproject = std::fs::read_to_string(project.tree.root.join("pyproject.toml")).unwrap();
+    project
+        .write("pyproject.toml", &format!("{pyproject}\n[tool.cuwheel.test]\nlibraries = ['stand-in']\n"))
+        .write("Cargo.toml", "[package]\nname = 'matpkg'\nversion = '0.1.0'\n[workspace]\nmembers = ['stand-in']\n")
+        .write(
+            "stand-in/Cargo.toml",
+            "[package]\nname = 'stand-in'\nversion = '0.1.0'\nedition = '2024'\n[lib]\nname = 'crypt'\ncrate-type = ['cdylib']\n",
+        )
+        .write(
+            "stand-in/build.rs",
+            "fn main() { println!(\"cargo::rustc-cdylib-link-arg=-Wl,-soname,libcrypt.so.1\"); }",
+        )
+        .write("stand-in/src/lib.rs", "#[unsafe(no_mangle)]\npub extern \"C\" fn stands_in() -> i32 { 42 }\n")
+        .write(
+            "tests/test_it.py",
+            "import ctypes, matpkg\n\ndef test_it():\n    for name in ['libcrypt.so', 'libcrypt.so.1']:\n        \
+             assert ctypes.CDLL(name).stands_in() == 42\n",
+        );
+    run(&mut project.test(&[])).expect_code(0);
+
+    project.write("stand-in/src/lib.rs", "no rust");
+    let ran = run(&mut project.test(&[])).expect_code(1);
+    assert!(ran.stderr.contains("the library stand-in of the tests does not compile"), "{}", ran.stderr);
+
+    project
+        .write("stand-in/src/lib.rs", "")
+        .write("stand-in/Cargo.toml", "[package]\nname = 'stand-in'\nversion = '0.1.0'\nedition = '2024'\n");
+    let ran = run(&mut project.test(&[])).expect_code(2);
+    assert!(ran.stderr.contains("stand-in of tool.cuwheel.test.libraries makes no shared library"), "{}", ran.stderr);
+}
