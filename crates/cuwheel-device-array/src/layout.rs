@@ -1,0 +1,281 @@
+//! Shapes and strides: how the elements of an array lie around the first one.
+//!
+//! A layout is arithmetic only; it knows neither an address nor whether memory exists. What makes a new layout of one
+//! is in the files of `layout/`.
+
+mod error;
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+pub use error::LayoutError;
+
+use crate::{DType, DTypeError};
+
+/// One number for each dimension; up to five need no allocation.
+pub type Dims = SmallVec<[i64; 5]>;
+
+/// The most dimensions that a layout can have, as in NumPy.
+pub const MAXIMUM_DIMENSIONS: usize = 64;
+
+/// The order in which the elements of new memory lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Order {
+    /// The last index varies fastest, as in C.
+    #[default]
+    C,
+    /// The first index varies fastest, as in Fortran.
+    F,
+}
+
+/// How far it is from one element to the next, for each dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Strides {
+    /// Counted in elements, as in DLPack.
+    Elements(Dims),
+    /// Counted in bytes. Only where some stride is no whole number of elements.
+    Bytes(Dims),
+}
+
+/// The shape of an array and the strides between its elements.
+///
+/// Always holds: there are as many strides as sizes, at most [`MAXIMUM_DIMENSIONS`]; no size is negative; the number
+/// of elements and the distance from the first to each of them fit in an `i64`. Every constructor checks that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    shape: Dims,
+    strides: Strides,
+}
+
+impl Layout {
+    /// Elements one beside the other, in `order`. The sizes are numbers of elements.
+    pub fn contiguous(shape: &[i64], order: Order) -> Result<Self, LayoutError> {
+        check_dimensions(shape.len())?;
+        let mut strides: Dims = SmallVec::from_elem(1, shape.len());
+        let mut stride = 1_i64;
+        let mut set = |axis: usize| -> Result<(), LayoutError> {
+            strides[axis] = stride;
+            // An empty dimension does not make the others smaller, and does not hide that they are too large.
+            match shape[axis] {
+                0 => {}
+                size if size < 0 => return Err(LayoutError::NegativeSize { axis, size }),
+                size => stride = stride.checked_mul(size).ok_or(LayoutError::TooLarge)?,
+            }
+            Ok(())
+        };
+        match order {
+            Order::C => (0..shape.len()).rev().try_for_each(&mut set)?,
+            Order::F => (0..shape.len()).try_for_each(&mut set)?,
+        }
+        Ok(Self { shape: SmallVec::from_slice(shape), strides: Strides::Elements(strides) })
+    }
+
+    /// Elements at strides counted in elements. There is no cheaper way to a layout; imports take this one.
+    #[inline]
+    pub fn from_elements(shape: &[i64], strides: &[i64]) -> Result<Self, LayoutError> {
+        if shape.len() != strides.len() {
+            return Err(LayoutError::StrideCount { dimensions: shape.len(), strides: strides.len() });
+        }
+        check(shape, strides)?;
+        Ok(Self { shape: SmallVec::from_slice(shape), strides: Strides::Elements(SmallVec::from_slice(strides)) })
+    }
+
+    /// Elements of type `dtype` at strides counted in bytes, as in the CUDA array interface and Python's buffers.
+    ///
+    /// Where only a dimension without a second element keeps the strides from being counted in elements, its stride is
+    /// replaced by one that can: nobody ever takes that step, and DLPack has no other unit.
+    pub fn from_bytes(shape: &[i64], strides: &[i64], dtype: DType) -> Result<Self, LayoutError> {
+        if shape.len() != strides.len() {
+            return Err(LayoutError::StrideCount { dimensions: shape.len(), strides: strides.len() });
+        }
+        let item = item_bytes(dtype)?;
+        check(shape, strides)?;
+        Ok(Self::from_bytes_unchecked(SmallVec::from_slice(shape), SmallVec::from_slice(strides), item))
+    }
+
+    /// As [`from_bytes`](Self::from_bytes), when sizes and strides are known to fit.
+    fn from_bytes_unchecked(shape: Dims, strides: Dims, item: i64) -> Self {
+        let is_empty = shape.contains(&0);
+        let mut elements: Dims = SmallVec::with_capacity(strides.len());
+        for (&size, &stride) in shape.iter().zip(&strides) {
+            match stride % item {
+                0 => elements.push(stride / item),
+                _ if is_empty || size == 1 => elements.push(1),
+                _ => return Self { shape, strides: Strides::Bytes(strides) },
+            }
+        }
+        Self { shape, strides: Strides::Elements(elements) }
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements along each dimension.
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The strides, in the unit that they are kept in.
+    #[inline]
+    pub fn strides(&self) -> &Strides {
+        &self.strides
+    }
+
+    /// The strides in elements, if they are whole numbers; kept, not computed.
+    #[inline]
+    pub fn strides_elements(&self) -> Option<&[i64]> {
+        match &self.strides {
+            Strides::Elements(strides) => Some(strides),
+            Strides::Bytes(_) => None,
+        }
+    }
+
+    /// The strides in bytes between elements of type `dtype`, which must be the type that the layout was made for.
+    pub fn strides_bytes(&self, dtype: DType) -> Result<Dims, LayoutError> {
+        match &self.strides {
+            Strides::Bytes(strides) => Ok(strides.clone()),
+            Strides::Elements(strides) => {
+                let item = item_bytes(dtype)?;
+                let in_bytes = |(&stride, &size): (&i64, &i64)| match stride.checked_mul(item) {
+                    Some(stride) => Ok(stride),
+                    // A step that nobody takes can be anything.
+                    None if size <= 1 || self.is_empty() => Ok(item),
+                    None => Err(LayoutError::TooLarge),
+                };
+                strides.iter().zip(&self.shape).map(in_bytes).collect()
+            }
+        }
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn size(&self) -> usize {
+        // The constructors made sure that the product fits, or that one of the sizes is zero, and then it is zero.
+        let size = self.shape.iter().fold(1_i64, |product, &size| product.wrapping_mul(size));
+        usize::try_from(size).unwrap_or(0)
+    }
+
+    /// Whether there is no element.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The bytes that the elements take without gaps between them.
+    #[inline]
+    pub fn size_bytes(&self, dtype: DType) -> Result<usize, DTypeError> {
+        dtype.bytes_for(self.size())
+    }
+
+    /// Whether the elements lie one beside the other with the last index varying fastest.
+    ///
+    /// Dimensions of one element do not matter, and an array without elements is contiguous.
+    #[inline]
+    pub fn is_c_contiguous(&self) -> bool {
+        self.is_dense(self.shape.iter().copied().enumerate().rev())
+    }
+
+    /// Whether the elements lie one beside the other with the first index varying fastest.
+    ///
+    /// Dimensions of one element do not matter, and an array without elements is contiguous.
+    #[inline]
+    pub fn is_f_contiguous(&self) -> bool {
+        self.is_dense(self.shape.iter().copied().enumerate())
+    }
+
+    #[inline]
+    fn is_dense(&self, axes: impl Iterator<Item = (usize, i64)>) -> bool {
+        // Strides are kept in bytes only where one that is used is no whole number of elements: there is a gap.
+        let Strides::Elements(strides) = &self.strides else { return false };
+        let mut expected = 1_i64;
+        let mut dense = true;
+        for (axis, size) in axes {
+            if size == 0 {
+                return true;
+            }
+            if size != 1 {
+                dense &= strides[axis] == expected;
+                expected = expected.wrapping_mul(size);
+            }
+        }
+        dense
+    }
+
+    /// The half-open range of bytes that elements of type `dtype` cover, counted from the first element.
+    ///
+    /// The start is negative when a stride is. Packed elements are rounded outwards to whole bytes. Without elements,
+    /// nothing is covered.
+    #[inline]
+    pub fn extents_bytes(&self, dtype: DType) -> Result<Range<i64>, LayoutError> {
+        let (Strides::Elements(strides) | Strides::Bytes(strides)) = &self.strides;
+        let (mut low, mut high) = (0_i64, 0_i64);
+        for (&size, &stride) in self.shape.iter().zip(strides) {
+            if size == 0 {
+                return Ok(0..0);
+            }
+            // The constructors made sure that each sum fits, or that a size that follows is zero.
+            let reach = stride.wrapping_mul(size - 1);
+            if reach < 0 { low = low.wrapping_add(reach) } else { high = high.wrapping_add(reach) }
+        }
+        let bits = i64::try_from(dtype.bits()).map_err(|_| LayoutError::TooLarge)?;
+        let end = match &self.strides {
+            Strides::Elements(_) => {
+                low = low.checked_mul(bits).ok_or(LayoutError::TooLarge)?.div_euclid(8);
+                high.checked_add(1).and_then(|count| count.checked_mul(bits)).and_then(|bits| bits.checked_add(7))
+            }
+            Strides::Bytes(_) => high.checked_mul(8).and_then(|high| high.checked_add(bits + 7)),
+        };
+        Ok(low..end.ok_or(LayoutError::TooLarge)?.div_euclid(8))
+    }
+}
+
+/// The bytes from one element to the next.
+fn item_bytes(dtype: DType) -> Result<i64, LayoutError> {
+    let bytes = dtype.size_bytes().ok_or(LayoutError::PackedElements { dtype })?;
+    i64::try_from(bytes).map_err(|_| LayoutError::TooLarge)
+}
+
+fn check_dimensions(dimensions: usize) -> Result<(), LayoutError> {
+    if dimensions > MAXIMUM_DIMENSIONS { Err(LayoutError::TooManyDimensions { dimensions }) } else { Ok(()) }
+}
+
+/// Makes sure of what [`Layout`] promises of its numbers.
+#[inline]
+fn check(shape: &[i64], strides: &[i64]) -> Result<(), LayoutError> {
+    check_dimensions(shape.len())?;
+    // The sums of the steps forwards and of those backwards, and the number of elements.
+    let (mut low, mut high, mut elements) = (0_i64, 0_i64, 1_i64);
+    let mut overflow = false;
+    for (axis, (&size, &stride)) in shape.iter().zip(strides).enumerate() {
+        if size <= 1 {
+            match size {
+                1 => continue,
+                0 => return check_empty(&shape[axis..], axis),
+                _ => return Err(LayoutError::NegativeSize { axis, size }),
+            }
+        }
+        let (product, product_overflow) = elements.overflowing_mul(size);
+        let (reach, reach_overflow) = stride.overflowing_mul(size - 1);
+        let sum_overflow;
+        (*if reach < 0 { &mut low } else { &mut high }, sum_overflow) =
+            (if reach < 0 { low } else { high }).overflowing_add(reach);
+        elements = product;
+        overflow |= product_overflow | reach_overflow | sum_overflow;
+    }
+    // Without elements nothing is ever reached, so an overflow counts only now.
+    if overflow { Err(LayoutError::TooLarge) } else { Ok(()) }
+}
+
+/// The rest of [`check`] once a size was found to be zero.
+#[cold]
+fn check_empty(rest: &[i64], first_axis: usize) -> Result<(), LayoutError> {
+    match rest.iter().position(|&size| size < 0) {
+        Some(position) => Err(LayoutError::NegativeSize { axis: first_axis + position, size: rest[position] }),
+        None => Ok(()),
+    }
+}

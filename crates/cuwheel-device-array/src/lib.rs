@@ -1,0 +1,29 @@
+//! Arrays in the memory of CUDA devices: element types, shapes and strides, memory of all kinds, streams and copies.
+//!
+//! No Python, and no arithmetic on elements. An [`Array`] says everything about memory that others need to use it; what
+//! crosses to other libraries is made from it without asking anyone.
+//!
+//! ```
+//! use cuwheel_device_array::{DType, Layout, Order};
+//!
+//! let layout = Layout::contiguous(&[2, 3, 4], Order::C)?;
+//! assert_eq!(layout.strides_elements(), Some(&[12, 4, 1][..]));
+//! assert_eq!(layout.size_bytes(DType::Float32).unwrap(), 96);
+//! # Ok::<(), cuwheel_device_array::LayoutError>(())
+//! ```
+
+mod array;
+mod device;
+mod dtype;
+mod error;
+mod layout;
+mod memory;
+mod stream;
+
+pub use array::{Array, ArrayParts};
+pub use device::Device;
+pub use dtype::{DType, DTypeError};
+pub use error::ErrorKind;
+pub use layout::{Dims, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, Strides};
+pub use memory::MemoryKind;
+pub use stream::Stream;

@@ -1,0 +1,41 @@
+//! Kinds of memory.
+
+/// Who can reach memory, and how it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemoryKind {
+    /// Memory of a device, which the host cannot read or write.
+    Device,
+    /// Host memory that does not move, so that devices can copy from and to it while the host does something else.
+    Pinned,
+    /// Pinned memory that kernels are meant to read and write directly.
+    Mapped,
+    /// Memory that moves between host and devices when it is touched.
+    Managed,
+    /// Ordinary host memory.
+    Host,
+}
+
+impl MemoryKind {
+    /// The name in messages: `device`, `pinned`, `mapped`, `managed` or `host`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Pinned => "pinned",
+            Self::Mapped => "mapped",
+            Self::Managed => "managed",
+            Self::Host => "host",
+        }
+    }
+
+    /// Whether the host can read and write it at the address that devices use.
+    #[inline]
+    pub const fn is_host_visible(self) -> bool {
+        !matches!(self, Self::Device)
+    }
+
+    /// Whether kernels can read and write it.
+    #[inline]
+    pub const fn is_device_visible(self) -> bool {
+        !matches!(self, Self::Host)
+    }
+}
