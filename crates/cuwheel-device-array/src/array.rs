@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{DType, Device, Layout, LayoutError, MemoryKind, Stream};
+use crate::{Allocation, DType, Device, Error, Layout, LayoutError, MemoryKind, Order, Stream};
 
 /// What an [`Array`] is made of, beside the owner of its memory.
 #[derive(Debug, Clone)]
@@ -58,6 +58,25 @@ impl Array {
             }
         }
         Ok(Self { parts, memory: keep_alive })
+    }
+
+    /// An array in new memory, whose elements are unspecified.
+    ///
+    /// `shape` is in elements. `stream` is the order in which the memory may be used, and is freed.
+    pub fn empty(
+        shape: &[i64],
+        dtype: DType,
+        kind: MemoryKind,
+        device: Device,
+        stream: &Stream,
+        order: Order,
+    ) -> Result<Self, Error> {
+        let layout = Layout::contiguous(shape, order)?;
+        let memory = Arc::new(Allocation::new(kind, layout.size_bytes(dtype)?, device, stream)?);
+        let pointer = memory.address();
+        let parts = ArrayParts { pointer, layout, dtype, kind, device, stream: stream.clone(), read_only: false };
+        // SAFETY: the memory was allocated for just these elements, and `memory` keeps it.
+        Ok(unsafe { Self::borrowed(parts, memory) }?)
     }
 
     /// The address of the first element; 0 without elements.

@@ -1,4 +1,13 @@
-//! Devices by their number.
+//! Devices: their primary contexts, made current when needed, and what the driver says of them.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::marker::PhantomData;
+
+use cudarc::driver::sys;
+
+use crate::memory::deferred;
+use crate::{Driver, DriverError};
 
 /// A device, by the number that the driver gives it in this process, starting at zero.
 ///
@@ -19,5 +28,96 @@ impl Device {
     #[inline]
     pub const fn ordinal(self) -> u32 {
         self.ordinal
+    }
+
+    /// The number of devices that this process sees.
+    pub fn count() -> Result<usize, DriverError> {
+        Driver::get().map(Driver::device_count)
+    }
+
+    /// Makes the device's primary context current in this thread until the guard is dropped.
+    ///
+    /// The context is retained once and kept for the life of the process, as the CUDA runtime and other libraries do,
+    /// so that memory and streams can be shared with them. Also reports an error that was deferred.
+    pub fn enter(self) -> Result<ContextGuard, DriverError> {
+        let driver = Driver::get()?;
+        deferred::surface()?;
+        self.enter_quietly(driver)
+    }
+
+    /// As [`enter`](Self::enter), for destructors: it leaves deferred errors for the next call that can return them.
+    pub(crate) fn enter_quietly(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
+        let context = driver.context(self)?;
+        let mut current: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        unsafe { driver.cuCtxGetCurrent(&raw mut current) }?;
+        if current == context {
+            return Ok(ContextGuard { pushed: None, not_send: PhantomData });
+        }
+        // SAFETY: a primary context that was retained, and is never released.
+        unsafe { driver.cuCtxPushCurrent_v2(context) }?;
+        Ok(ContextGuard { pushed: Some(driver), not_send: PhantomData })
+    }
+
+    /// The name, such as `NVIDIA H200`.
+    pub fn name(self) -> Result<String, DriverError> {
+        let driver = Driver::get()?;
+        let mut name = [0_u8; 256];
+        // SAFETY: the pointer and the length are those of a local array.
+        unsafe { driver.cuDeviceGetName(name.as_mut_ptr().cast(), 256, driver.handle(self)?) }?;
+        Ok(CStr::from_bytes_until_nul(&name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+    }
+
+    /// Major and minor compute capability, such as (9, 0).
+    pub fn compute_capability(self) -> Result<(i32, i32), DriverError> {
+        use sys::CUdevice_attribute_enum as Attribute;
+        let major = self.attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = self.attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok((major, minor))
+    }
+
+    fn attribute(self, attribute: sys::CUdevice_attribute) -> Result<i32, DriverError> {
+        let driver = Driver::get()?;
+        let mut value = 0;
+        // SAFETY: the pointer is to a local variable.
+        unsafe { driver.cuDeviceGetAttribute(&raw mut value, attribute, driver.handle(self)?) }?;
+        Ok(value)
+    }
+
+    /// The bytes of memory that are free and that there are in all.
+    pub fn memory(self) -> Result<(usize, usize), DriverError> {
+        let _guard = self.enter()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the pointers are to local variables.
+        unsafe { Driver::get()?.cuMemGetInfo_v2(&raw mut free, &raw mut total) }?;
+        Ok((free, total))
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "device {}", self.ordinal)
+    }
+}
+
+/// Keeps a device's context current in the thread that made it; the one before is current again when it is dropped.
+#[derive(Debug)]
+#[must_use = "the context is current only while the guard lives"]
+pub struct ContextGuard {
+    /// The driver, if the context was not current already.
+    pushed: Option<&'static Driver>,
+    /// What is current is a matter of the thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for ContextGuard {
+    fn drop(&mut self) {
+        if let Some(driver) = self.pushed {
+            let mut context = std::ptr::null_mut();
+            // SAFETY: the pointer is to a local variable, and the context on top is the one that was pushed: guards are
+            // dropped in the thread that made them, in reverse order.
+            let result = unsafe { driver.cuCtxPopCurrent_v2(&raw mut context) };
+            deferred::keep("making the previous context current again", result);
+        }
     }
 }

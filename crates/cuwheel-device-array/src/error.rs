@@ -1,6 +1,10 @@
-//! What the errors of this crate have in common: the class of Python exception that each stands for.
+//! Any error of this crate, and the class of Python exception that each stands for.
 //!
 //! The errors themselves live beside what raises them.
+
+use thiserror::Error;
+
+use crate::{AllocationError, DTypeError, DriverError, LayoutError};
 
 /// The Python exception that an error stands for, so that bindings map errors in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,4 +25,34 @@ pub enum ErrorKind {
     NotSupported,
     /// `RuntimeError`: the driver is absent, too old, or refused.
     Driver,
+}
+
+/// Any error of this crate.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An element type.
+    #[error(transparent)]
+    DType(#[from] DTypeError),
+    /// A shape, strides, or a view.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Memory that cannot be had.
+    #[error(transparent)]
+    Allocation(#[from] AllocationError),
+    /// The driver.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl Error {
+    /// The Python exception that this stands for.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::DType(error) => error.kind(),
+            Self::Layout(error) => error.kind(),
+            Self::Allocation(error) => error.kind(),
+            Self::Driver(error) => error.kind(),
+        }
+    }
 }

@@ -14,16 +14,20 @@
 
 mod array;
 mod device;
+mod driver;
 mod dtype;
 mod error;
+mod event;
 mod layout;
 mod memory;
-mod stream;
+pub mod stream;
 
 pub use array::{Array, ArrayParts};
-pub use device::Device;
+pub use device::{ContextGuard, Device};
+pub use driver::{CudaError, CudaVersion, Driver, DriverError};
 pub use dtype::{DType, DTypeError};
-pub use error::ErrorKind;
+pub use error::{Error, ErrorKind};
+pub use event::Event;
 pub use layout::{Dims, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, Strides};
-pub use memory::MemoryKind;
+pub use memory::{Allocation, AllocationError, MemoryKind, PointerAttributes, pointer_attributes, take_deferred_error};
 pub use stream::Stream;

@@ -1,4 +1,13 @@
-//! Kinds of memory.
+//! Memory of all kinds: who can reach it, who owns it, and what the driver knows of an address.
+
+mod allocation;
+mod attributes;
+pub(crate) mod deferred;
+pub(crate) mod pending;
+
+pub use allocation::{Allocation, AllocationError};
+pub use attributes::{PointerAttributes, pointer_attributes};
+pub use deferred::take_deferred_error;
 
 /// Who can reach memory, and how it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,5 +46,11 @@ impl MemoryKind {
     #[inline]
     pub const fn is_device_visible(self) -> bool {
         !matches!(self, Self::Host)
+    }
+}
+
+impl std::fmt::Display for MemoryKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
     }
 }
