@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
-use crate::ErrorKind;
+use crate::{Classified, ErrorKind};
 
 /// The type of an array's elements.
 ///
@@ -128,9 +128,8 @@ pub enum DTypeError {
     },
 }
 
-impl DTypeError {
-    /// The Python exception that this stands for.
-    pub fn kind(&self) -> ErrorKind {
+impl Classified for DTypeError {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownDlpack { .. } => ErrorKind::Buffer,
             Self::TooManyElements { .. } | Self::OpaqueSize { .. } => ErrorKind::Value,

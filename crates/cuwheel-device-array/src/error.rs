@@ -27,6 +27,12 @@ pub enum ErrorKind {
     Driver,
 }
 
+/// An error that says which Python exception it stands for.
+pub trait Classified: std::error::Error {
+    /// The Python exception that this stands for.
+    fn kind(&self) -> ErrorKind;
+}
+
 /// Any error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -45,9 +51,8 @@ pub enum Error {
     Driver(#[from] DriverError),
 }
 
-impl Error {
-    /// The Python exception that this stands for.
-    pub fn kind(&self) -> ErrorKind {
+impl Classified for Error {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::DType(error) => error.kind(),
             Self::Layout(error) => error.kind(),

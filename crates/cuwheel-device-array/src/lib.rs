@@ -22,11 +22,11 @@ mod layout;
 mod memory;
 pub mod stream;
 
-pub use array::{Array, ArrayParts};
+pub use array::{Array, ArrayParts, ArrayView};
 pub use device::{ContextGuard, Device};
 pub use driver::{CudaError, CudaVersion, Driver, DriverError};
 pub use dtype::{DType, DTypeError};
-pub use error::{Error, ErrorKind};
+pub use error::{Classified, Error, ErrorKind};
 pub use event::Event;
 pub use layout::{Dims, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, Strides};
 pub use memory::{Allocation, AllocationError, MemoryKind, PointerAttributes, pointer_attributes, take_deferred_error};

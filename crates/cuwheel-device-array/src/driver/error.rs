@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::ErrorKind;
+use crate::{Classified, ErrorKind};
 
 /// Why the driver cannot be used, or what it reports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -162,16 +162,17 @@ impl fmt::Display for CudaVersion {
     }
 }
 
-impl DriverError {
-    /// The Python exception that this stands for.
-    pub fn kind(&self) -> ErrorKind {
+impl Classified for DriverError {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::Cuda(CudaError { code: code::OUT_OF_MEMORY, .. }) => ErrorKind::Memory,
             Self::NoSuchDevice { .. } => ErrorKind::Value,
             _ => ErrorKind::Driver,
         }
     }
+}
 
+impl DriverError {
     /// The driver's own error, if that is what this is.
     pub fn cuda(&self) -> Option<&CudaError> {
         match self {

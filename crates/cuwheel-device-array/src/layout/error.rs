@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::MAXIMUM_DIMENSIONS;
-use crate::{DType, ErrorKind};
+use crate::{Classified, DType, ErrorKind};
 
 /// Why a layout cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -45,9 +45,8 @@ pub enum LayoutError {
     },
 }
 
-impl LayoutError {
-    /// The Python exception that this stands for.
-    pub fn kind(&self) -> ErrorKind {
+impl Classified for LayoutError {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::NegativeSize { .. } | Self::StrideCount { .. } | Self::TooManyDimensions { .. } | Self::TooLarge => {
                 ErrorKind::Value

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::{MemoryKind, deferred, pending};
 use crate::driver::code;
 use crate::stream::CaptureStatus;
-use crate::{Device, Driver, DriverError, ErrorKind, Stream};
+use crate::{Classified, Device, Driver, DriverError, ErrorKind, Stream};
 
 /// The alignment of ordinary host memory, in bytes: the one that DLPack advises.
 const HOST_ALIGNMENT: usize = 256;
@@ -83,9 +83,8 @@ pub enum AllocationError {
     Driver(#[from] DriverError),
 }
 
-impl AllocationError {
-    /// The Python exception that this stands for.
-    pub fn kind(&self) -> ErrorKind {
+impl Classified for AllocationError {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::OutOfDeviceMemory { .. } | Self::OutOfHostMemory { .. } => ErrorKind::Memory,
             Self::Capturing => ErrorKind::Driver,

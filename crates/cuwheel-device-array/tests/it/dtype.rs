@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use cuwheel_device_array::{DType, ErrorKind};
+use cuwheel_device_array::{Classified, DType, ErrorKind};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
