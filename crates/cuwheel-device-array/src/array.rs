@@ -1,5 +1,7 @@
 //! Arrays: memory somewhere, and everything there is to know about it without touching it.
 
+mod views;
+
 use std::any::Any;
 use std::ops::{Deref, Range};
 use std::sync::Arc;

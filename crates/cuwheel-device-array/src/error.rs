@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::{AllocationError, DTypeError, DriverError, LayoutError};
+use crate::{AllocationError, DTypeError, DriverError, LayoutError, ReshapeError};
 
 /// The Python exception that an error stands for, so that bindings map errors in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +43,9 @@ pub enum Error {
     /// A shape, strides, or a view.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// A shape that the elements cannot take.
+    #[error(transparent)]
+    Reshape(#[from] ReshapeError),
     /// Memory that cannot be had.
     #[error(transparent)]
     Allocation(#[from] AllocationError),
@@ -56,6 +59,7 @@ impl Classified for Error {
         match self {
             Self::DType(error) => error.kind(),
             Self::Layout(error) => error.kind(),
+            Self::Reshape(error) => error.kind(),
             Self::Allocation(error) => error.kind(),
             Self::Driver(error) => error.kind(),
         }

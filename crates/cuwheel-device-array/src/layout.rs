@@ -3,13 +3,19 @@
 //! A layout is arithmetic only; it knows neither an address nor whether memory exists. What makes a new layout of one
 //! is in the files of `layout/`.
 
+mod axes;
 mod error;
+mod index;
+mod reshape;
+mod view;
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 pub use error::LayoutError;
+pub use index::Index;
+pub use reshape::ReshapeError;
 
 use crate::{DType, DTypeError};
 
@@ -126,6 +132,13 @@ impl Layout {
         &self.strides
     }
 
+    /// The strides as numbers of whatever unit they are kept in.
+    #[inline]
+    fn raw_strides(&self) -> &[i64] {
+        let (Strides::Elements(strides) | Strides::Bytes(strides)) = &self.strides;
+        strides
+    }
+
     /// The strides in elements, if they are whole numbers; kept, not computed.
     #[inline]
     pub fn strides_elements(&self) -> Option<&[i64]> {
@@ -212,9 +225,8 @@ impl Layout {
     /// nothing is covered.
     #[inline]
     pub fn extents_bytes(&self, dtype: DType) -> Result<Range<i64>, LayoutError> {
-        let (Strides::Elements(strides) | Strides::Bytes(strides)) = &self.strides;
         let (mut low, mut high) = (0_i64, 0_i64);
-        for (&size, &stride) in self.shape.iter().zip(strides) {
+        for (&size, &stride) in self.shape.iter().zip(self.raw_strides()) {
             if size == 0 {
                 return Ok(0..0);
             }
@@ -231,6 +243,27 @@ impl Layout {
             Strides::Bytes(_) => high.checked_mul(8).and_then(|high| high.checked_add(bits + 7)),
         };
         Ok(low..end.ok_or(LayoutError::TooLarge)?.div_euclid(8))
+    }
+}
+
+impl Layout {
+    /// The bytes that an offset in the unit of the strides is.
+    fn offset_bytes(&self, offset: i64, dtype: DType) -> Result<i64, LayoutError> {
+        if let Strides::Bytes(_) = self.strides {
+            return Ok(offset);
+        }
+        let bits = i64::try_from(dtype.bits()).ok().and_then(|bits| offset.checked_mul(bits));
+        let bits = bits.ok_or(LayoutError::TooLarge)?;
+        if bits % 8 == 0 { Ok(bits / 8) } else { Err(LayoutError::InsideByte { dtype }) }
+    }
+
+    /// This layout with some of its elements in other dimensions, whose strides are in the same unit. Some may be whole
+    /// elements by now.
+    fn with_dimensions_of(&self, shape: Dims, strides: Dims, dtype: DType) -> Result<Self, LayoutError> {
+        match self.strides {
+            Strides::Elements(_) => Ok(Self { shape, strides: Strides::Elements(strides) }),
+            Strides::Bytes(_) => Ok(Self::from_bytes_unchecked(shape, strides, item_bytes(dtype)?)),
+        }
     }
 }
 

@@ -28,6 +28,6 @@ pub use driver::{CudaError, CudaVersion, Driver, DriverError};
 pub use dtype::{DType, DTypeError};
 pub use error::{Classified, Error, ErrorKind};
 pub use event::Event;
-pub use layout::{Dims, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, Strides};
+pub use layout::{Dims, Index, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, ReshapeError, Strides};
 pub use memory::{Allocation, AllocationError, MemoryKind, PointerAttributes, pointer_attributes, take_deferred_error};
 pub use stream::Stream;

@@ -1,7 +1,9 @@
 //! Shapes and strides: what is contiguous, what is covered, and what cannot be.
 
 use cuwheel_device_array::{DType, Layout, LayoutError, Order};
-use expect_test::{Expect, expect};
+use expect_test::expect;
+
+use crate::refusals;
 
 #[test]
 fn contiguous_layouts_are_contiguous_in_their_order() {
@@ -68,33 +70,24 @@ fn extents_are_those_of_the_bytes_that_elements_lie_in() {
     assert_eq!(odd.extents_bytes(DType::Float64), Ok(-20..24));
 }
 
-fn check(result: Result<Layout, LayoutError>, message: &Expect) {
-    message.assert_eq(&result.unwrap_err().to_string());
-}
-
 #[test]
 fn what_is_no_layout_is_refused_with_a_reason() {
-    check(
-        Layout::contiguous(&[2, -1], Order::C),
-        &expect!["the size of dimension 1 is -1; sizes must not be negative"],
-    );
-    check(
-        Layout::from_elements(&[0, -1], &[1, 1]),
-        &expect!["the size of dimension 1 is -1; sizes must not be negative"],
-    );
-    check(Layout::from_elements(&[2, 2], &[1]), &expect!["1 strides were given for 2 dimensions; give one for each"]);
-    check(
-        Layout::contiguous(&[1 << 62, 4, 0], Order::C),
-        &expect!["the array would be too large to be addressed; use smaller sizes or strides"],
-    );
-    check(
-        Layout::contiguous(&[1; 65], Order::C),
-        &expect!["an array of 65 dimensions is not supported; it can have up to 64"],
-    );
-    check(
-        Layout::from_bytes(&[2], &[1], DType::Float4E2M1Fn),
-        &expect![
-            "elements of type float4_e2m1fn share bytes, so that the step from one to the next is no number of bytes; view the array as uint8 first"
+    refusals(
+        &expect![[r#"
+            Value: the size of dimension 1 is -1; sizes must not be negative
+            Value: the size of dimension 1 is -1; sizes must not be negative
+            Value: 1 strides were given for 2 dimensions; give one for each
+            Value: the array would be too large to be addressed; use smaller sizes or strides
+            Value: an array of 65 dimensions is not supported; it can have up to 64
+            Buffer: elements of type float4_e2m1fn share bytes, so that the step from one to the next is no number of bytes; view the array as uint8 first
+        "#]],
+        [
+            Layout::contiguous(&[2, -1], Order::C).unwrap_err().into(),
+            Layout::from_elements(&[0, -1], &[1, 1]).unwrap_err().into(),
+            Layout::from_elements(&[2, 2], &[1]).unwrap_err().into(),
+            Layout::contiguous(&[1 << 62, 4, 0], Order::C).unwrap_err().into(),
+            Layout::contiguous(&[1; 65], Order::C).unwrap_err().into(),
+            Layout::from_bytes(&[2], &[1], DType::Float4E2M1Fn).unwrap_err().into(),
         ],
     );
     for (shape, strides) in [
