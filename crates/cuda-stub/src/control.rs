@@ -1,0 +1,109 @@
+//! For tests written in Rust: finds the stand-in that cargo built, loads it, and steers it.
+
+use std::ffi::{CStr, CString, c_char};
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+/// Why there is no stand-in to steer.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Cargo did not leave the library where this test's executable is.
+    #[error("there is no libcuda.so beside {0} or above it; make cuda-stub a dev-dependency of the crate under test")]
+    NotBuilt(PathBuf),
+    /// The loader refused it, or it is not the stand-in.
+    #[error("{path} cannot be loaded as the stand-in driver: {source}")]
+    NotLoaded {
+        /// The file that was tried.
+        path: PathBuf,
+        /// What the loader says.
+        source: libloading::Error,
+    },
+    /// A text of settings was refused; the reason is on stderr.
+    #[error("the stand-in refuses the settings `{0}`; the reason is on stderr")]
+    Refused(String),
+    /// The file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// The library that cargo built for this test: `libcuda.so` in the directory of the running executable, or in `deps` or the
+/// directory above.
+pub fn path() -> Result<PathBuf, ControlError> {
+    let executable = std::env::current_exe()
+        .map_err(|source| ControlError::File { path: PathBuf::from("/proc/self/exe"), source })?;
+    let directories = executable.ancestors().skip(1).take(2).flat_map(|above| [above.to_owned(), above.join("deps")]);
+    let mut candidates = directories.map(|directory| directory.join("libcuda.so"));
+    candidates.find(|candidate| candidate.is_file()).ok_or(ControlError::NotBuilt(executable))
+}
+
+/// The loaded stand-in. It stays loaded for the rest of the process, as a driver does.
+pub struct Stub {
+    library: &'static Library,
+}
+
+impl Stub {
+    /// Loads the library that [`path`] finds.
+    pub fn load() -> Result<Self, ControlError> {
+        Self::load_from(&path()?)
+    }
+
+    /// Loads the library at an absolute path. Whoever asks the loader for `libcuda.so.1` afterwards gets it too.
+    pub fn load_from(path: &Path) -> Result<Self, ControlError> {
+        let not_loaded = |source| ControlError::NotLoaded { path: path.to_owned(), source };
+        // SAFETY: the stand-in runs no code when it is loaded.
+        let library = unsafe { Library::new(path) }.map_err(not_loaded)?;
+        // It is never unloaded: threads and exit handlers of the process hold on to it.
+        let library: &'static Library = Box::leak(Box::new(library));
+        let stub = Self { library };
+        // SAFETY: the symbol is only looked for.
+        unsafe { library.get::<*const ()>(b"cudaStubReport\0") }.map_err(not_loaded)?;
+        Ok(stub)
+    }
+
+    /// Applies settings, in the grammar of the variable `CUDA_STUB`.
+    pub fn configure(&self, settings: &str) -> Result<(), ControlError> {
+        let refused = || ControlError::Refused(settings.to_owned());
+        let text = CString::new(settings).map_err(|_| refused())?;
+        // SAFETY: the stand-in exports the function with this signature, and the text outlives the call.
+        let answer = unsafe {
+            self.function::<unsafe extern "C" fn(*const c_char) -> i32>(b"cudaStubConfigure\0")(text.as_ptr())
+        };
+        if answer == 0 { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Forgets the record, disarms faults and revives contexts. What is alive stays alive.
+    pub fn reset(&self) {
+        // SAFETY: the stand-in exports the function with this signature.
+        unsafe { self.function::<unsafe extern "C" fn()>(b"cudaStubReset\0")() }
+    }
+
+    /// The record. `docs/stand-in-driver.md` describes its fields.
+    pub fn report(&self) -> serde_json::Value {
+        // SAFETY: the stand-in exports the function with this signature; the text is copied before anyone can ask again,
+        // unless another thread does so at once, which tests that share a report have to prevent anyway.
+        let text = unsafe {
+            let text = self.function::<unsafe extern "C" fn() -> *const c_char>(b"cudaStubReport\0")();
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        };
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// A function of the library.
+    ///
+    /// # Panics
+    /// When there is no function called `symbol`.
+    ///
+    /// # Safety
+    /// `T` is the type of the function pointer that `symbol`, ended by a zero, has in `cuda.h`.
+    pub unsafe fn function<T: Copy>(&self, symbol: &[u8]) -> T {
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.library.get::<T>(symbol) };
+        *found.unwrap_or_else(|error| panic!("the stand-in lacks a function: {error}"))
+    }
+}

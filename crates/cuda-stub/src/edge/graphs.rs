@@ -1,0 +1,97 @@
+//! Captures and graphs.
+
+use super::Out;
+use super::exports::exports;
+use crate::capture::Status;
+use crate::driver::Driver;
+use crate::error::{Code, Outcome};
+
+exports! {
+    [10010 Normal cuStreamBeginCapture_v2_ptsz] fn cuStreamBeginCapture_v2(stream: u64, mode: u32) |driver| {
+        driver.begin_capture(stream, mode)
+    }
+
+    [10000 Normal cuStreamEndCapture_ptsz] fn cuStreamEndCapture(stream: u64, graph: Out<u64>) |driver| {
+        graph.require()?;
+        graph.set(0)?;
+        graph.set(driver.end_capture(stream)?)
+    }
+
+    [10000 Normal cuStreamIsCapturing_ptsz] fn cuStreamIsCapturing(stream: u64, status: Out<u32>) |driver| {
+        status.set(driver.capture_status(stream)?.0 as u32)
+    }
+
+    [11030 Normal cuStreamGetCaptureInfo_v2_ptsz] fn cuStreamGetCaptureInfo_v2(
+        stream: u64, status: Out<u32>, id: Out<u64>, graph: Out<u64>, dependencies: Out<*const u64>, count: Out<usize>,
+    ) |driver| {
+        capture_info(driver, stream, &status, &id, &graph, &dependencies, &count)
+    }
+
+    [12030 Normal cuStreamGetCaptureInfo_v3_ptsz] fn cuStreamGetCaptureInfo_v3(
+        stream: u64, status: Out<u32>, id: Out<u64>, graph: Out<u64>, dependencies: Out<*const u64>,
+        edges: Out<usize>, count: Out<usize>,
+    ) |driver| {
+        edges.set_if_wanted(0);
+        capture_info(driver, stream, &status, &id, &graph, &dependencies, &count)
+    }
+
+    [10010 Setup] fn cuThreadExchangeStreamCaptureMode(mode: Out<u32>) |driver| {
+        let wanted = super::In(mode.0.cast_const()).get()?;
+        if wanted > 2 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let before = std::mem::replace(&mut driver.thread().capture_mode, wanted);
+        mode.set(before)
+    }
+
+    [12000 Normal] fn cuGraphInstantiateWithFlags(exec: Out<u64>, graph: u64, flags: u64) |driver| {
+        exec.require()?;
+        if flags > 0xf {
+            return Err(Code::INVALID_VALUE);
+        }
+        exec.set(driver.instantiate(graph)?)
+    }
+
+    [10000 Normal cuGraphLaunch_ptsz] fn cuGraphLaunch(exec: u64, stream: u64) |driver| {
+        driver.launch_graph(exec, stream)
+    }
+
+    [10000 Normal] fn cuGraphDestroy(graph: u64) |driver| { driver.destroy_graph(graph) }
+
+    [10000 Normal] fn cuGraphExecDestroy(exec: u64) |driver| { driver.destroy_graph_exec(exec) }
+
+    [10000 Normal] fn cuGraphGetNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) |driver| {
+        let known = driver.graphs.get(graph).ok_or(Code::INVALID_VALUE)?;
+        let handles: Vec<u64> = known.nodes.iter().map(|node| node.handle).collect();
+        if nodes.require().is_err() {
+            return count.set(handles.len());
+        }
+        let room = super::In(count.0.cast_const()).get()?;
+        let given = &handles[..room.min(handles.len())];
+        // SAFETY: the caller says that `count` handles fit.
+        unsafe { nodes.set_all(given) }?;
+        count.set(given.len())
+    }
+}
+
+fn capture_info(
+    driver: &mut Driver,
+    stream: u64,
+    status: &Out<u32>,
+    id: &Out<u64>,
+    graph: &Out<u64>,
+    dependencies: &Out<*const u64>,
+    count: &Out<usize>,
+) -> Outcome {
+    let (state, number) = driver.capture_status(stream)?;
+    status.set(state as u32)?;
+    if state != Status::Active {
+        return Ok(());
+    }
+    let (handle, before) = driver.capture_dependencies(number, stream)?;
+    id.set_if_wanted(number);
+    graph.set_if_wanted(handle);
+    dependencies.set_if_wanted(before.as_ptr());
+    count.set_if_wanted(before.len());
+    Ok(())
+}
