@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::{AllocationError, DTypeError, DriverError, LayoutError, ReshapeError};
+use crate::{AllocationError, CopyError, DTypeError, DriverError, LayoutError, ReshapeError};
 
 /// The Python exception that an error stands for, so that bindings map errors in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,9 @@ pub enum Error {
     /// Memory that cannot be had.
     #[error(transparent)]
     Allocation(#[from] AllocationError),
+    /// A copy that is not possible.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The driver.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -61,6 +64,7 @@ impl Classified for Error {
             Self::Layout(error) => error.kind(),
             Self::Reshape(error) => error.kind(),
             Self::Allocation(error) => error.kind(),
+            Self::Copy(error) => error.kind(),
             Self::Driver(error) => error.kind(),
         }
     }

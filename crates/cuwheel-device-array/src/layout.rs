@@ -14,6 +14,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 pub use error::LayoutError;
+pub(crate) use error::Tuple;
 pub use index::Index;
 pub use reshape::ReshapeError;
 

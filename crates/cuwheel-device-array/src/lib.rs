@@ -13,6 +13,7 @@
 //! ```
 
 mod array;
+mod copy;
 mod device;
 mod driver;
 mod dtype;
@@ -23,6 +24,7 @@ mod memory;
 pub mod stream;
 
 pub use array::{Array, ArrayParts, ArrayView};
+pub use copy::{CopyError, HostRegion, HostRegionMut};
 pub use device::{ContextGuard, Device};
 pub use driver::{CudaError, CudaVersion, Driver, DriverError};
 pub use dtype::{DType, DTypeError};

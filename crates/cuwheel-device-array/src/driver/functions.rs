@@ -94,6 +94,25 @@ functions! {
         cuEventDestroy_v2(event: sys::CUevent),
     "timing by events":
         cuEventElapsedTime(milliseconds: *mut f32, start: sys::CUevent, end: sys::CUevent),
+    "copies":
+        cuMemcpyAsync(destination: sys::CUdeviceptr, source: sys::CUdeviceptr, size_bytes: usize, stream: sys::CUstream),
+    "strided copies":
+        cuMemcpy2DAsync_v2(copy: *const sys::CUDA_MEMCPY2D, stream: sys::CUstream),
+    "copies between devices":
+        cuMemcpyPeerAsync(
+            destination: sys::CUdeviceptr, destination_context: sys::CUcontext,
+            source: sys::CUdeviceptr, source_context: sys::CUcontext, size_bytes: usize, stream: sys::CUstream),
+    "filling memory":
+        cuMemsetD8Async(address: sys::CUdeviceptr, value: u8, count: usize, stream: sys::CUstream),
+        cuMemsetD16Async(address: sys::CUdeviceptr, value: u16, count: usize, stream: sys::CUstream),
+        cuMemsetD32Async(address: sys::CUdeviceptr, value: u32, count: usize, stream: sys::CUstream),
+    "filling strided memory":
+        cuMemsetD2D8Async(
+            address: sys::CUdeviceptr, pitch_bytes: usize, value: u8, width: usize, height: usize, stream: sys::CUstream),
+        cuMemsetD2D16Async(
+            address: sys::CUdeviceptr, pitch_bytes: usize, value: u16, width: usize, height: usize, stream: sys::CUstream),
+        cuMemsetD2D32Async(
+            address: sys::CUdeviceptr, pitch_bytes: usize, value: u32, width: usize, height: usize, stream: sys::CUstream),
     "finding out about an address":
         cuPointerGetAttributes(
             count: c_uint, attributes: *mut sys::CUpointer_attribute, values: *mut *mut c_void, address: sys::CUdeviceptr),

@@ -165,7 +165,7 @@ pub enum LayoutError {
 }
 
 /// Numbers as Python writes a tuple.
-pub(super) struct Tuple<'a>(pub(super) &'a [i64]);
+pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
 
 impl fmt::Display for Tuple<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
