@@ -30,6 +30,27 @@ impl Device {
         self.ordinal
     }
 
+    /// The device whose context is current in this thread; device 0 when there is none.
+    pub fn current() -> Result<Self, DriverError> {
+        let driver = Driver::get()?;
+        let mut context: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        unsafe { driver.cuCtxGetCurrent(&raw mut context) }?;
+        if context.is_null() {
+            return Ok(Self::new(0));
+        }
+        let mut handle = 0;
+        // SAFETY: as above.
+        unsafe { driver.cuCtxGetDevice(&raw mut handle) }?;
+        let devices = (0..u32::MAX).take(driver.device_count()).map(Self::new);
+        for device in devices {
+            if driver.handle(device)? == handle {
+                return Ok(device);
+            }
+        }
+        Ok(Self::new(0))
+    }
+
     /// The number of devices that this process sees.
     pub fn count() -> Result<usize, DriverError> {
         Driver::get().map(Driver::device_count)

@@ -66,6 +66,7 @@ functions! {
     "using a device":
         cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: sys::CUdevice),
         cuCtxGetCurrent(context: *mut sys::CUcontext),
+        cuCtxGetDevice(device: *mut sys::CUdevice),
         cuCtxPushCurrent_v2(context: sys::CUcontext),
         cuCtxPopCurrent_v2(context: *mut sys::CUcontext),
     "device memory in the order of a stream":
