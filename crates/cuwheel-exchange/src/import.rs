@@ -1,0 +1,200 @@
+//! Arrays out of Python objects, to keep: the exchange table, then `__dlpack__`, then the CUDA array interface.
+//!
+//! Not for a look at an array during a call, which [`crate::AnyArray`] is for.
+
+use std::sync::Arc;
+
+use cuwheel_device_array::stream::{self, CaptureStatus};
+use cuwheel_device_array::{Array, ArrayView, DType, Device, MemoryKind, Stream};
+use pyo3::exceptions::{PyBufferError, PyException, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::foreign::ForeignTensor;
+use crate::lookup::{Known, known_of};
+use crate::table::Table;
+use crate::{abi, capsule, cuda_interface, error, exception, tensor};
+
+/// The stream that becomes an imported array's, and that its data is ready on.
+#[derive(Debug, Clone, Copy)]
+pub enum WorkOn<'a> {
+    /// The current stream of the array's device. A producer that is recording a CUDA graph gives the array its own stream
+    /// instead, since waiting for it from outside would end the recording.
+    Current,
+    /// The stream that the producer works on, so that nothing waits; the current stream where the producer does not say.
+    Producers,
+    /// A stream that the caller names.
+    Named(&'a Stream),
+}
+
+impl WorkOn<'_> {
+    fn consumer(self, device: Device) -> Stream {
+        match self {
+            Self::Named(stream) => stream.clone(),
+            Self::Current | Self::Producers => stream::current(device),
+        }
+    }
+}
+
+/// Takes a share of the array that `object` is or holds, without a copy.
+///
+/// The array may be in host memory ([`MemoryKind::Host`]): whether that will do is for the caller to say.
+///
+/// # Errors
+/// `TypeError` if the object is no array of any kind; `BufferError` if its data cannot be described, or must not be used as
+/// it is because it is lazily conjugated or negated; whatever else the producer raises. If one way fails the next is
+/// tried, and the first error is the one that is returned.
+pub fn import(object: &Bound<'_, PyAny>, stream: WorkOn<'_>) -> PyResult<Array> {
+    let known = known_of(object)?;
+    let mut attempts = Attempts::default();
+    if let Some(table) = known.table
+        && let Some(array) = attempts.add(object, || through_table(object, table, known, stream))?
+    {
+        return Ok(array);
+    }
+    if let Some(array) = attempts.add(object, || through_method(object, known, stream))? {
+        return Ok(array);
+    }
+    if let Some(array) = attempts.add(object, || through_interface(object, stream))? {
+        return Ok(array);
+    }
+    Err(attempts.error(object))
+}
+
+/// The ways that were tried.
+#[derive(Default)]
+pub(crate) struct Attempts(Option<PyErr>);
+
+impl Attempts {
+    /// Tries one way; `None` if the object does not offer it, or it failed and another may not.
+    pub(crate) fn add<T>(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        attempt: impl FnOnce() -> PyResult<Option<T>>,
+    ) -> PyResult<Option<T>> {
+        match attempt() {
+            Ok(found) => Ok(found),
+            // Ctrl-C is no answer.
+            Err(error) if !error.is_instance_of::<PyException>(object.py()) => Err(error),
+            Err(error) => {
+                self.0.get_or_insert(error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The error when nothing worked: the first that was met.
+    pub(crate) fn error(self, object: &Bound<'_, PyAny>) -> PyErr {
+        self.0.unwrap_or_else(|| {
+            let message = format!(
+                "{} is no array on a device: it has neither __dlpack__ nor __cuda_array_interface__; arrays in host memory \
+                 are copied by asarray",
+                exception::type_name(object)
+            );
+            exception::new::<PyTypeError>(object.py(), message)
+        })
+    }
+}
+
+fn through_table(object: &Bound<'_, PyAny>, table: Table, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
+    let py = object.py();
+    let Some(tensor) = table.managed(object) else { return Ok(None) };
+    let array = adopt(py, tensor?)?;
+    refuse_lazy_view(object, known, &array)?;
+    if array.kind() == MemoryKind::Host {
+        return Ok(Some(array));
+    }
+    let producer = producer_stream(py, table, &array)?;
+    order(py, array, stream, producer.as_ref()).map(Some)
+}
+
+/// The stream that the producer works on, if it says.
+pub(crate) fn producer_stream(py: Python<'_>, table: Table, view: &ArrayView) -> PyResult<Option<Stream>> {
+    let handle = table.current_stream(py, crate::export::device(view)).transpose()?;
+    // SAFETY: the producer works on the stream, and vouches for it as it does for the memory.
+    Ok(handle.map(|handle| unsafe { Stream::borrowed(handle, None) }))
+}
+
+fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
+    let py = object.py();
+    let mut consumer = None;
+    let request = |device_id: i32| {
+        let device = Device::new(u32::try_from(device_id).unwrap_or(0));
+        consumer.insert(stream.consumer(device)).handle()
+    };
+    let Some(tensor) = capsule::request(object, request)? else { return Ok(None) };
+    let array = adopt(py, tensor)?;
+    refuse_lazy_view(object, known, &array)?;
+    // The producer has ordered our stream behind its own.
+    let stream = consumer.unwrap_or_else(|| stream::current(array.device()));
+    Ok(Some(array.with_stream(stream)))
+}
+
+fn through_interface(object: &Bound<'_, PyAny>, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
+    let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
+    order(object.py(), described.array, stream, described.ready_on.as_ref()).map(Some)
+}
+
+/// Puts the array on its new stream, behind the work of its producer.
+fn order(py: Python<'_>, array: Array, stream: WorkOn<'_>, producer: Option<&Stream>) -> PyResult<Array> {
+    let device = array.device();
+    let consumer = stream.consumer(device);
+    let Some(producer) = producer.filter(|producer| **producer != consumer) else {
+        return Ok(array.with_stream(consumer));
+    };
+    let driver_error = |error| error::exception(py, error);
+    let stays = match stream {
+        WorkOn::Producers => true,
+        WorkOn::Current => producer.capture_status(device).map_err(driver_error)? != CaptureStatus::None,
+        WorkOn::Named(_) => false,
+    };
+    if stays {
+        return Ok(array.with_stream(producer.clone()));
+    }
+    consumer.order_after(device, producer, device).map_err(driver_error)?;
+    Ok(array.with_stream(consumer))
+}
+
+/// The array of a tensor that was handed to us.
+pub(crate) fn adopt(py: Python<'_>, tensor: ForeignTensor) -> PyResult<Array> {
+    let (description, flags) = match tensor.tensor() {
+        Ok(parts) => parts,
+        Err(error) => return Err(exception::new::<PyBufferError>(py, error.to_string())),
+    };
+    // SAFETY: a producer describes as many dimensions as it says.
+    let view = unsafe { tensor::view(description, flags) }.map_err(|error| error::exception(py, error))?;
+    // DLPack has no device numbers for memory that the host sees as well.
+    let view = match view.kind() {
+        MemoryKind::Host | MemoryKind::Device => view,
+        _ => view.located().map_err(|error| error::exception(py, error))?,
+    };
+    // SAFETY: the producer vouches for the memory that it describes, until the tensor is deleted.
+    Ok(unsafe { Array::borrowed(view, Arc::new(tensor)) })
+}
+
+/// Arrays of torch can be conjugated or negated lazily, and their description does not tell: the memory holds other
+/// values than the array. A conjugate is complex; a negated real array is the imaginary part of one, with gaps between
+/// its elements, or has one element.
+pub(crate) fn refuse_lazy_view(object: &Bound<'_, PyAny>, known: Known, view: &ArrayView) -> PyResult<()> {
+    if !known.has_lazy_views
+        || !(matches!(view.dtype(), DType::Complex64 | DType::Complex128)
+            || view.size() == 1
+            || !view.is_c_contiguous())
+    {
+        return Ok(());
+    }
+    let py = object.py();
+    for (question, what, remedy) in
+        [(intern!(py, "is_conj"), "conjugated", "resolve_conj"), (intern!(py, "is_neg"), "negated", "resolve_neg")]
+    {
+        if object.call_method0(question)?.is_truthy()? {
+            let message =
+                format!("the tensor is {what} lazily, and its memory holds other values; call .{remedy}() first");
+            return Err(exception::new::<PyBufferError>(py, message));
+        }
+    }
+    Ok(())
+}
+
+/// The DLPack version that is read and written, `(major, minor)`.
+pub const DLPACK_VERSION: (u32, u32) = (abi::VERSION.major, abi::VERSION.minor);
