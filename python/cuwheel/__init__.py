@@ -4,7 +4,30 @@ Importing the package needs neither NumPy nor a CUDA driver. Its modules, and th
 are loaded when they are first used.
 """
 
-__all__ = ["__version__", "mviewbuf"]
+__all__ = [
+    "DType",
+    "Device",
+    "DeviceArray",
+    "Stream",
+    "__version__",
+    "asarray",
+    "current_stream",
+    "empty",
+    "from_dlpack",
+    "from_host",
+    "full",
+    "get_include",
+    "mviewbuf",
+    "use_stream",
+    "zeros",
+]
+
+
+def get_include():
+    """Return the directory to include `cuwheel/device_array.h` from, the C API for extension modules."""
+    import os
+
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
 
 
 # The package imports nothing while it is imported: a thread that imports a module of it by name locks that module first
@@ -14,11 +37,13 @@ def __getattr__(name):
         from ._native import __version__
 
         return __version__
-    if name in __all__:
-        import importlib
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
+    if name == "mviewbuf":
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("._devicearray", __name__), name)
 
 
 def __dir__():

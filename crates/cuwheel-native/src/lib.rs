@@ -4,18 +4,19 @@
 //! library imports no other module and needs neither NumPy nor a CUDA driver.
 
 mod buffer;
-mod exception;
+mod devicearray;
 mod mviewbuf;
 mod number;
 mod numpy;
 mod submodule;
 
+use cuwheel_exchange::exception;
 use pyo3::prelude::*;
 
 use submodule::Submodule;
 
 /// The Python modules in this library, in the order in which they are created.
-const SUBMODULES: &[Submodule] = &[mviewbuf::SUBMODULE, numpy::SUBMODULE];
+const SUBMODULES: &[Submodule] = &[devicearray::SUBMODULE, mviewbuf::SUBMODULE, numpy::SUBMODULE];
 
 /// The shared library of this package. Its members are what the package's modules of the same names are made of; import
 /// those instead.
