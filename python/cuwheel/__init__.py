@@ -33,17 +33,16 @@ def get_include():
 # The package imports nothing while it is imported: a thread that imports a module of it by name locks that module first
 # and then the package, so that a package that imports its modules would lock in the opposite order.
 def __getattr__(name):
-    if name == "__version__":
-        from ._native import __version__
-
-        return __version__
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
     if name == "mviewbuf":
         return importlib.import_module(f".{name}", __name__)
-    return getattr(importlib.import_module("._devicearray", __name__), name)
+    module = importlib.import_module("._native" if name == "__version__" else "._devicearray", __name__)
+    # Found at once from now on: a look-up that ends here costs more than many a call.
+    value = globals()[name] = getattr(module, name)
+    return value
 
 
 def __dir__():
