@@ -156,12 +156,11 @@ impl Driver {
     pub(crate) fn destroy_context(&mut self, handle: u64) -> Outcome {
         match self.contexts.get(handle) {
             Some(context) if !context.is_primary => {}
-            Some(_) => return Err(Code::INVALID_CONTEXT),
             None if self.contexts.was(handle) => {
                 self.violation(format_args!("the context {handle:#x} was destroyed before"));
                 return Err(Code::CONTEXT_IS_DESTROYED);
             }
-            None => return Err(Code::INVALID_CONTEXT),
+            _ => return Err(Code::INVALID_CONTEXT),
         }
         self.empty_context(handle);
         self.contexts.remove(handle);

@@ -116,7 +116,7 @@ impl Driver {
             return Err(Code::INVALID_VALUE);
         }
         let region = Region::rows(address, width, pitch, height).ok_or(Code::INVALID_VALUE)?;
-        let work = Work::Fill { region, pattern: value.to_le_bytes(), pattern_length: element as usize };
+        let work = Work::Fill { region, pattern: value.to_le_bytes(), pattern_length: crate::index(element) };
         match timing {
             // A fill of device memory does not hold up its caller, even without `Async` in its name.
             Timing::Synchronous if self.memory.get(address).is_some_and(|known| known.kind == MemoryKind::Device) => {

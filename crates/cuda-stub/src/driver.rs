@@ -1,6 +1,7 @@
 //! The model of a driver: plain Rust, one value, no globals. The C border locks one and translates for it.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::fs::OpenOptions;
 
 use crate::capture::{Capture, Graph};
@@ -73,6 +74,8 @@ pub(crate) struct Driver {
     pub(crate) host_version: u64,
     /// Functions of the host that are to be called once the driver is unlocked.
     pub(crate) host_calls: Vec<HostCall>,
+    /// Names that were given out as C strings.
+    pub(crate) texts: HashMap<String, CString>,
     calls: u64,
     next_id: u64,
 }
@@ -100,6 +103,7 @@ impl Driver {
             host: Clock::default(),
             host_version: 1,
             host_calls: Vec::new(),
+            texts: HashMap::new(),
             calls: 0,
             next_id: 1,
         };

@@ -27,11 +27,11 @@ impl Code {
     pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
-    pub(crate) const PRIMARY_CONTEXT_ACTIVE: Self = Self(708);
     pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const HOST_MEMORY_NOT_REGISTERED: Self = Self(713);
     pub(crate) const COOPERATIVE_LAUNCH_TOO_LARGE: Self = Self(720);
+    pub(crate) const NOT_PERMITTED: Self = Self(800);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Self = Self(900);
     pub(crate) const STREAM_CAPTURE_INVALIDATED: Self = Self(901);
@@ -42,6 +42,7 @@ impl Code {
     pub(crate) const STREAM_CAPTURE_IMPLICIT: Self = Self(906);
     pub(crate) const CAPTURED_EVENT: Self = Self(907);
     pub(crate) const STREAM_CAPTURE_WRONG_THREAD: Self = Self(908);
+    pub(crate) const INVALID_CLUSTER_SIZE: Self = Self(912);
     pub(crate) const UNKNOWN: Self = Self(999);
 
     /// The code called `name`, with or without `CUDA_ERROR_`; none for success.

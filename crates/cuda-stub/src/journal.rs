@@ -3,31 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::launch::Launch;
+
 /// Lists longer than this are cut; the counts beside them go on.
 const MOST_ENTRIES: usize = 10_000;
-
-/// One recorded launch.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Launch {
-    pub(crate) function: String,
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    pub(crate) cluster: [u32; 3],
-    pub(crate) shared_bytes: u32,
-    pub(crate) cooperative: bool,
-    pub(crate) stream: u64,
-    /// The bytes of each parameter in hexadecimal, in order of address.
-    pub(crate) parameters: Vec<String>,
-    pub(crate) context: u64,
-    pub(crate) device: usize,
-    /// Other launch attributes, as their numbers.
-    pub(crate) attributes: Vec<u32>,
-    /// Whether it was recorded into a graph instead of being run.
-    pub(crate) captured: bool,
-}
 
 /// One recorded copy or fill.
 #[derive(Clone, Debug, Serialize)]
@@ -44,7 +27,7 @@ pub(crate) struct Copied {
 pub(crate) struct Journal {
     pub(crate) calls: BTreeMap<&'static str, u64>,
     pub(crate) violations: Vec<String>,
-    pub(crate) launches: Vec<Launch>,
+    pub(crate) launches: Vec<Arc<Launch>>,
     pub(crate) launch_count: u64,
     pub(crate) copies: Vec<Copied>,
     pub(crate) copy_count: u64,
@@ -68,7 +51,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn launched(&mut self, launch: Launch) {
+    pub(crate) fn launched(&mut self, launch: Arc<Launch>) {
         self.launch_count += 1;
         if self.launches.len() < MOST_ENTRIES {
             self.launches.push(launch);

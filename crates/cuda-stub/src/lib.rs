@@ -18,11 +18,13 @@ mod edge;
 mod error;
 mod event;
 mod handle;
+mod image;
 mod journal;
 mod launch;
 mod mapping;
 mod memory;
 mod module;
+mod occupancy;
 mod pointers;
 mod pool;
 mod region;
@@ -30,3 +32,12 @@ mod report;
 mod settings;
 mod stream;
 mod work;
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("the stand-in driver is for 64-bit Linux, where a size is as wide as an address");
+
+/// A size or distance in bytes as the language counts them.
+#[expect(clippy::cast_possible_truncation, reason = "the crate compiles only where both are 64 bits wide")]
+pub(crate) const fn index(bytes: u64) -> usize {
+    bytes as usize
+}

@@ -55,21 +55,21 @@ impl Mapping {
     pub(crate) fn close(&mut self, offset: u64, length: u64) {
         assert!(offset + length <= self.length(), "pages lie in the mapping");
         // SAFETY: the pages lie in this mapping, which is anonymous and private, and which this value owns.
-        unsafe { libc::madvise(self.pointer(offset).cast(), length as usize, libc::MADV_DONTNEED) };
+        unsafe { libc::madvise(self.pointer(offset).cast(), crate::index(length), libc::MADV_DONTNEED) };
         self.protect(offset, length, libc::PROT_NONE);
     }
 
     fn protect(&mut self, offset: u64, length: u64, protection: i32) -> bool {
         assert!(offset + length <= self.length(), "pages lie in the mapping");
         // SAFETY: the pages lie in this mapping, which this value owns.
-        unsafe { libc::mprotect(self.pointer(offset).cast(), length as usize, protection) == 0 }
+        unsafe { libc::mprotect(self.pointer(offset).cast(), crate::index(length), protection) == 0 }
     }
 
     /// Fills the first bytes with what memory that nobody wrote is to be known by.
     pub(crate) fn poison(&mut self, length: u64, byte: u8) {
         let length = length.min(self.length());
         // SAFETY: the range lies in this mapping; only `anonymous` mappings are poisoned, and they are writable.
-        unsafe { ptr::write_bytes(self.start.as_ptr(), byte, length as usize) };
+        unsafe { ptr::write_bytes(self.start.as_ptr(), byte, crate::index(length)) };
     }
 }
 
@@ -86,7 +86,7 @@ impl Drop for Mapping {
 /// `source` is valid for reads and `destination` for writes of `length` bytes.
 pub(crate) unsafe fn copy(destination: *mut u8, source: *const u8, length: u64) {
     // SAFETY: the caller's promise.
-    unsafe { ptr::copy(source, destination, length as usize) };
+    unsafe { ptr::copy(source, destination, crate::index(length)) };
 }
 
 /// Writes `pattern` `length / pattern.len()` times.
@@ -96,8 +96,8 @@ pub(crate) unsafe fn copy(destination: *mut u8, source: *const u8, length: u64) 
 pub(crate) unsafe fn fill(destination: *mut u8, pattern: &[u8], length: u64) {
     // SAFETY: the caller's promise; the bytes are written before they are read, and no reference outlives the call.
     let bytes = unsafe {
-        ptr::write_bytes(destination, pattern[0], length as usize);
-        std::slice::from_raw_parts_mut(destination, length as usize)
+        ptr::write_bytes(destination, pattern[0], crate::index(length));
+        std::slice::from_raw_parts_mut(destination, crate::index(length))
     };
     if pattern.len() > 1 {
         for chunk in bytes.chunks_exact_mut(pattern.len()) {

@@ -26,6 +26,8 @@ pub(crate) enum MemoryKind {
     Pinned,
     Registered,
     Managed,
+    /// A variable of a module.
+    Variable,
 }
 
 impl MemoryKind {
@@ -35,6 +37,7 @@ impl MemoryKind {
             Self::Pinned => "pinned",
             Self::Registered => "registered",
             Self::Managed => "managed",
+            Self::Variable => "variable",
         }
     }
 }
@@ -72,7 +75,7 @@ impl Allocation {
     pub(crate) fn pointer(&self, address: u64) -> *mut u8 {
         match &self.shadow {
             Some(shadow) => shadow.pointer(address - self.address),
-            None => std::ptr::with_exposed_provenance_mut(address as usize),
+            None => std::ptr::with_exposed_provenance_mut(crate::index(address)),
         }
     }
 
@@ -131,7 +134,7 @@ impl Memory {
     pub(crate) fn allocate(&mut self, kind: MemoryKind, size: u64, owner: Owner, origin: String) -> Option<u64> {
         let devices = self.used.len();
         let arena = match kind {
-            MemoryKind::Device => owner.device,
+            MemoryKind::Device | MemoryKind::Variable => owner.device,
             MemoryKind::Pinned | MemoryKind::Registered => devices,
             MemoryKind::Managed => devices + 1,
         };

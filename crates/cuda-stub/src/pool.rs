@@ -171,13 +171,12 @@ impl Driver {
     }
 
     /// The free itself, when its turn on the stream has come.
-    pub(crate) fn free_at(&mut self, stream: u64, address: u64, place: &Place) -> Outcome {
+    pub(crate) fn free_at(&mut self, stream: u64, address: u64, place: &Place) {
         self.touch_whole(stream, address, place);
         if self.is_of_graph(address) {
-            return Ok(());
+            return;
         }
         let by = place.text();
         self.forget_allocation(address, &by);
-        Ok(())
     }
 }

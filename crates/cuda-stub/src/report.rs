@@ -1,16 +1,20 @@
 //! The report: what is alive and what was recorded, as JSON.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::access::stream_name;
 use crate::driver::Driver;
-use crate::memory::Allocation;
+use crate::launch::Launch;
+use crate::memory::{Allocation, MemoryKind};
 use crate::stream::Role;
 
 impl Driver {
     /// The whole report.
     pub(crate) fn report(&self) -> String {
-        let mut allocations: Vec<&Allocation> = self.memory.iter().collect();
+        let mut allocations: Vec<&Allocation> =
+            self.memory.iter().filter(|known| known.kind != MemoryKind::Variable).collect();
         allocations.sort_by_key(|allocation| allocation.id);
         let allocations: Vec<Value> = allocations.into_iter().map(|allocation| self.allocation(allocation)).collect();
         let alive = json!({
@@ -27,7 +31,7 @@ impl Driver {
             "alive": alive,
             "calls": self.journal.calls,
             "violations": self.journal.violations,
-            "launches": self.journal.launches,
+            "launches": self.journal.launches.iter().map(|launch| launch_entry(launch)).collect::<Vec<_>>(),
             "launch_count": self.journal.launch_count,
             "copies": self.journal.copies,
             "copy_count": self.journal.copy_count,
@@ -59,7 +63,7 @@ impl Driver {
     pub(crate) fn faults_at_exit(&self) -> Vec<String> {
         let mut faults: Vec<String> =
             self.journal.violations.iter().map(|violation| format!("violation: {violation}")).collect();
-        faults.extend(self.memory.iter().map(|allocation| {
+        faults.extend(self.memory.iter().filter(|known| known.kind != MemoryKind::Variable).map(|allocation| {
             let stream = allocation.owner.stream.map(|handle| {
                 let shown = self.streams.get(handle).map_or(handle, |stream| stream.shown(handle));
                 format!(" on stream {}", stream_name(shown))
@@ -84,4 +88,28 @@ impl Driver {
         );
         faults
     }
+}
+
+fn launch_entry(launch: &Launch) -> Value {
+    let hexadecimal = |bytes: &[u8]| {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            // Writing into a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    };
+    let configuration = &launch.configuration;
+    json!({
+        "function": &*launch.function,
+        "grid": configuration.grid,
+        "block": configuration.block,
+        "cluster": configuration.cluster,
+        "shared_bytes": configuration.shared_bytes,
+        "cooperative": configuration.cooperative,
+        "stream": configuration.stream,
+        "attributes": configuration.attributes,
+        "parameters": launch.parameters().map(hexadecimal).collect::<Vec<_>>(),
+        "context": launch.context,
+        "device": launch.device,
+    })
 }

@@ -90,16 +90,14 @@ impl Driver {
                 self.legacy_stream(context)
             }
             PER_THREAD => self.per_thread_stream(),
-            _ => match self.streams.get(raw) {
-                Some(stream) => {
-                    let dead = self.contexts.get(stream.context).and_then(|context| context.dead);
-                    dead.map_or(Ok(raw), Err)
-                }
-                None => {
+            _ => {
+                let Some(stream) = self.streams.get(raw) else {
                     let was = self.streams.was(raw);
-                    self.stale("stream", raw, was)
-                }
-            },
+                    return self.stale("stream", raw, was);
+                };
+                let dead = self.contexts.get(stream.context).and_then(|context| context.dead);
+                dead.map_or(Ok(raw), Err)
+            }
         }
     }
 

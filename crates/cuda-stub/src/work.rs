@@ -1,10 +1,13 @@
 //! Work on streams. It is done at once, in the order of the calls; whether a device would have been free to do it in another
 //! order is what the clocks are for.
 
+use std::sync::Arc;
+
 use crate::access::{Mode, Place, stream_name};
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
-use crate::journal::{Copied, Launch};
+use crate::journal::Copied;
+use crate::launch::Launch;
 use crate::mapping;
 use crate::memory::Found;
 use crate::region::Region;
@@ -44,7 +47,7 @@ pub(crate) enum Work {
         pattern: [u8; 4],
         pattern_length: usize,
     },
-    Launch(Box<Launch>),
+    Launch(Arc<Launch>),
     /// Memory comes into being, from `address` on.
     Allocate(u64),
     Free(u64),
@@ -76,12 +79,18 @@ impl Driver {
             Work::Fill { region, pattern, pattern_length } => {
                 self.fill(stream, region, &pattern[..pattern_length], &place)
             }
-            Work::Launch(launch) => self.launch_at(stream, *launch, &place),
+            Work::Launch(launch) => {
+                self.launch_at(stream, &launch, &place);
+                Ok(())
+            }
             Work::Allocate(address) => {
                 self.touch_whole(stream, address, &place);
                 Ok(())
             }
-            Work::Free(address) => self.free_at(stream, address, &place),
+            Work::Free(address) => {
+                self.free_at(stream, address, &place);
+                Ok(())
+            }
             Work::Record(event) => {
                 let clock = self.stream(stream)?.clock.clone();
                 self.mark_event(event, clock)
@@ -110,8 +119,8 @@ impl Driver {
             stream: place.stream,
         });
         for row in 0..copy.source.height {
-            let to = destination.wrapping_add((row * copy.destination.pitch) as usize);
-            let from = source.wrapping_add((row * copy.source.pitch) as usize);
+            let to = destination.wrapping_add(crate::index(row * copy.destination.pitch));
+            let from = source.wrapping_add(crate::index(row * copy.source.pitch));
             // SAFETY: `resolve` found each region inside one live allocation, or outside all that the driver knows; of the
             // latter the caller of the C function says that it is host memory of that extent.
             unsafe { mapping::copy(to, from, copy.source.width) };
@@ -132,7 +141,7 @@ impl Driver {
             stream: place.stream,
         });
         for row in 0..region.height {
-            let to = destination.wrapping_add((row * region.pitch) as usize);
+            let to = destination.wrapping_add(crate::index(row * region.pitch));
             // SAFETY: `resolve` found the region inside one live allocation (a fill is only of memory that is known).
             unsafe { mapping::fill(to, pattern, region.width) };
         }
@@ -160,7 +169,7 @@ impl Driver {
             }
             Found::Stale(text) => format!("{:#x} is not live: {text}", region.start),
             Found::Unknown if side == Side::Device || region.start == 0 => return Err(Code::INVALID_VALUE),
-            Found::Unknown => return Ok(std::ptr::with_exposed_provenance_mut(region.start as usize)),
+            Found::Unknown => return Ok(std::ptr::with_exposed_provenance_mut(crate::index(region.start))),
         };
         self.violation(fault);
         Err(Code::INVALID_VALUE)

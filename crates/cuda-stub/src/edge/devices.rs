@@ -30,7 +30,7 @@ exports! {
 
     [3020 Setup] fn cuDeviceTotalMem_v2(size: Out<usize>, device: i32) |driver| {
         driver.device(device)?;
-        size.set(driver.settings.memory_bytes as usize)
+        size.set(crate::index(driver.settings.memory_bytes))
     }
 
     [2000 Setup] fn cuDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) |driver| {

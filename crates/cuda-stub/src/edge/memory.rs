@@ -15,7 +15,7 @@ exports! {
         address.require()?;
         pitch.require()?;
         let (start, row) = driver.allocate_pitch(width as u64, height as u64, element)?;
-        pitch.set(row as usize)?;
+        pitch.set(crate::index(row))?;
         address.set(start)
     }
 
@@ -59,14 +59,14 @@ exports! {
     [3020 Normal] fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) |driver| {
         let device = driver.current_device()?;
         let (unused, all) = driver.memory_info(device);
-        free.set(unused as usize)?;
-        total.set(all as usize)
+        free.set(crate::index(unused))?;
+        total.set(crate::index(all))
     }
 
     [3020 Normal] fn cuMemGetAddressRange_v2(start: Out<u64>, size: Out<usize>, address: u64) |driver| {
         let (first, length) = driver.address_range(address)?;
         start.set_if_wanted(first);
-        size.set_if_wanted(length as usize);
+        size.set_if_wanted(crate::index(length));
         Ok(())
     }
 }
