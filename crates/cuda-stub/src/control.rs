@@ -1,9 +1,14 @@
 //! For tests written in Rust: finds the stand-in that cargo built, loads it, and steers it.
 
 use std::ffi::{CStr, CString, c_char};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object as _, ObjectSection as _};
+
+use crate::settings::base_name;
 
 /// Why there is no stand-in to steer.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +27,9 @@ pub enum ControlError {
     /// A text of settings was refused; the reason is on stderr.
     #[error("the stand-in refuses the settings `{0}`; the reason is on stderr")]
     Refused(String),
+    /// A function that is to be missing is missing anyway.
+    #[error("the stand-in has no function {0} that a copy could lack")]
+    NoSuchFunction(String),
     /// The file could not be read or written.
     #[error("{path}: {source}")]
     File {
@@ -40,6 +48,48 @@ pub fn path() -> Result<PathBuf, ControlError> {
     let directories = executable.ancestors().skip(1).take(2).flat_map(|above| [above.to_owned(), above.join("deps")]);
     let mut candidates = directories.map(|directory| directory.join("libcuda.so"));
     candidates.find(|candidate| candidate.is_file()).ok_or(ControlError::NotBuilt(executable))
+}
+
+/// Writes a copy of the stand-in, `libcuda.so.1` in `directory`, in which the loader does not find the functions `names`, in any
+/// of their versions: how an old driver looks to `dlsym`. `cuGetProcAddress` is told by the setting `missing`.
+pub fn copy_without(names: &[&str], directory: &Path) -> Result<PathBuf, ControlError> {
+    let original = path()?;
+    let file = |path: &Path, source| ControlError::File { path: path.to_owned(), source };
+    let mut bytes = std::fs::read(&original).map_err(|source| file(&original, source))?;
+    for name in names {
+        let mut hidden = 0;
+        for symbol in symbol_names(&bytes).map_err(|source| file(&original, source))? {
+            if bytes[symbol.clone()].first() == Some(&b'c')
+                && std::str::from_utf8(&bytes[symbol.clone()]).is_ok_and(|symbol| base_name(symbol) == *name)
+            {
+                // The hash of the name is as it was, so that the loader looks here and finds another name.
+                bytes[symbol.start] = b'-';
+                hidden += 1;
+            }
+        }
+        if hidden == 0 {
+            return Err(ControlError::NoSuchFunction((*name).to_owned()));
+        }
+    }
+    let copy = directory.join("libcuda.so.1");
+    std::fs::write(&copy, bytes).map_err(|source| file(&copy, source))?;
+    Ok(copy)
+}
+
+/// Where in a library the names of its dynamic symbols are.
+fn symbol_names(library: &[u8]) -> std::io::Result<Vec<Range<usize>>> {
+    let broken = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+    let elf = ElfFile64::<Endianness>::parse(library).map_err(|_| broken())?;
+    let section = elf.section_by_name(".dynstr").and_then(|section| section.file_range()).ok_or_else(broken)?;
+    let (start, length) = (crate::index(section.0), crate::index(section.1));
+    let table = library.get(start..start + length).ok_or_else(broken)?;
+    let mut at = start;
+    let names = table.split(|byte| *byte == 0).map(|name| {
+        let range = at..at + name.len();
+        at = range.end + 1;
+        range
+    });
+    Ok(names.collect())
 }
 
 /// The loaded stand-in. It stays loaded for the rest of the process, as a driver does.

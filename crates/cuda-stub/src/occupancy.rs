@@ -59,7 +59,7 @@ mod tests {
             assert_eq!(blocks_per_multiprocessor(&kernel, threads, dynamic), blocks, "{kernel:?} {threads} {dynamic}");
         }
         assert_eq!(best_block(&kernel(32, 0), |_| 0, 0), (264, 1024));
-        assert_eq!(best_block(&kernel(32, 0), |_| 0, 100), (132 * 20, 100));
+        assert_eq!(best_block(&kernel(32, 0), |_| 0, 100), (132 * 32, 64));
         assert_eq!(shared_bytes_for(&kernel(16, 0), 2), 115_712);
     }
 }

@@ -110,7 +110,10 @@ fn extent(declaration: &str) -> Option<(usize, usize)> {
 fn variable(line: &str) -> Option<(String, u64)> {
     let declared = line.trim().split(['=', ';']).next()?;
     let words: Vec<&str> = declared.split_whitespace().collect();
-    if !words.iter().any(|word| *word == ".global" || *word == ".const") || line.contains(".extern") {
+    if !words.iter().any(|word| *word == ".global" || *word == ".const")
+        || line.contains(".extern")
+        || line.contains(".param")
+    {
         return None;
     }
     let name = words.last()?.split('[').next()?.to_owned();
