@@ -70,7 +70,7 @@ impl Driver {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
         }
         if known.capture.is_some() {
-            return Err(Code::INVALID_VALUE);
+            return Err(Code::ILLEGAL_STATE);
         }
         let context = known.context;
         let (id, graph, thread) = (self.next_id(), self.graphs.insert(Graph::default()), self.calling.thread);
@@ -139,9 +139,9 @@ impl Driver {
         match known.capture.and_then(|id| self.captures.get(&id)) {
             Some(capture) if capture.invalidated => Ok((Status::Invalidated, capture.id)),
             Some(capture) => Ok((Status::Active, capture.id)),
-            None if role == Role::Legacy => {
-                self.refuse_implicit_capture(context)?;
-                Ok((Status::None, 0))
+            // The question alone spoils nothing.
+            None if role == Role::Legacy && !self.blocking_captures(context).is_empty() => {
+                Err(Code::STREAM_CAPTURE_IMPLICIT)
             }
             None => Ok((Status::None, 0)),
         }
@@ -247,17 +247,20 @@ impl Driver {
 
     /// Work on the legacy stream would have to be ordered after blocking streams that are captured.
     pub(crate) fn refuse_implicit_capture(&mut self, context: u64) -> Outcome {
-        let captures: BTreeSet<u64> = self
-            .streams
-            .iter()
-            .filter(|(_, stream)| stream.context == context && stream.is_blocking())
-            .filter_map(|(_, stream)| stream.capture)
-            .collect();
+        let captures = self.blocking_captures(context);
         if captures.is_empty() {
             return Ok(());
         }
         self.invalidate_captures(|capture| captures.contains(&capture.id));
         Err(Code::STREAM_CAPTURE_IMPLICIT)
+    }
+
+    fn blocking_captures(&self, context: u64) -> BTreeSet<u64> {
+        if self.captures.is_empty() {
+            return BTreeSet::new();
+        }
+        let blocking = self.streams.iter().filter(|(_, stream)| stream.context == context && stream.is_blocking());
+        blocking.filter_map(|(_, stream)| stream.capture).collect()
     }
 
     /// A stream that is captured was destroyed.

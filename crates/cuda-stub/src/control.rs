@@ -133,13 +133,13 @@ impl Stub {
         unsafe { self.function::<unsafe extern "C" fn()>(b"cudaStubReset\0")() }
     }
 
-    /// The record. `docs/stand-in-driver.md` describes its fields.
+    /// The record; null in a forked child. `docs/stand-in-driver.md` describes its fields.
     pub fn report(&self) -> serde_json::Value {
         // SAFETY: the stand-in exports the function with this signature; the text is copied before anyone can ask again,
         // unless another thread does so at once, which tests that share a report have to prevent anyway.
         let text = unsafe {
             let text = self.function::<unsafe extern "C" fn() -> *const c_char>(b"cudaStubReport\0")();
-            CStr::from_ptr(text).to_string_lossy().into_owned()
+            if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
         };
         serde_json::from_str(&text).unwrap_or_default()
     }

@@ -15,6 +15,17 @@ pub(crate) enum Timing {
     On(u64),
 }
 
+/// What the caller of synchronous work waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Waits {
+    /// Between devices nobody waits.
+    ForNothing,
+    /// From pageable memory: for what is on the stream; the bytes themselves may still be on their way from where the driver
+    /// put them.
+    BeforeIt,
+    UntilDone,
+}
+
 /// One side of a copy of a box of bytes, in the terms of `CUDA_MEMCPY3D`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoxSide {
@@ -76,7 +87,11 @@ impl Driver {
     fn copy_all(&mut self, copies: Vec<Copy>, timing: Timing) -> Outcome {
         let returns_when_done = copies.iter().any(|copy| self.is_pageable(copy.destination.start));
         match timing {
-            Timing::Synchronous => self.synchronously(Work::Copy(copies)),
+            Timing::Synchronous => {
+                let ends = copies.iter().map(|copy| (copy.destination.start, copy.source.start));
+                let waits = ends.map(|(to, from)| self.waits(to, from)).max().unwrap_or(Waits::ForNothing);
+                self.synchronously(Work::Copy(copies), waits)
+            }
             Timing::On(raw) => {
                 let stream = self.stream_handle(raw)?;
                 let captured = self.stream(stream)?.capture.is_some();
@@ -95,13 +110,31 @@ impl Driver {
         matches!(self.memory.find(address), Found::Unknown)
     }
 
-    /// Work on the default stream that the caller waits for.
-    fn synchronously(&mut self, work: Work) -> Outcome {
+    fn is_device(&self, address: u64) -> bool {
+        self.memory.get(address).is_some_and(|known| matches!(known.kind, MemoryKind::Device | MemoryKind::Variable))
+    }
+
+    /// What a synchronous copy waits for, as the manual's chapter on synchronisation has it.
+    fn waits(&self, to: u64, from: u64) -> Waits {
+        match (self.is_device(to), self.is_device(from)) {
+            (true, true) => Waits::ForNothing,
+            (true, false) if self.is_pageable(from) => Waits::BeforeIt,
+            _ => Waits::UntilDone,
+        }
+    }
+
+    /// Work on the default stream.
+    fn synchronously(&mut self, work: Work, waits: Waits) -> Outcome {
         self.refuse_during_capture()?;
         let stream = self.stream_handle(0)?;
+        if waits == Waits::BeforeIt {
+            self.synchronise_stream(0)?;
+        }
         self.submit(stream, work)?;
-        let clock = self.stream(stream)?.clock.clone();
-        self.host_learns(&clock);
+        if waits == Waits::UntilDone {
+            let clock = self.stream(stream)?.clock.clone();
+            self.host_learns(&clock);
+        }
         Ok(())
     }
 
@@ -119,12 +152,8 @@ impl Driver {
         let work = Work::Fill { region, pattern: value.to_le_bytes(), pattern_length: crate::index(element) };
         match timing {
             // A fill of device memory does not hold up its caller, even without `Async` in its name.
-            Timing::Synchronous if self.memory.get(address).is_some_and(|known| known.kind == MemoryKind::Device) => {
-                self.refuse_during_capture()?;
-                let stream = self.stream_handle(0)?;
-                self.submit(stream, work)
-            }
-            Timing::Synchronous => self.synchronously(work),
+            Timing::Synchronous if self.is_device(address) => self.synchronously(work, Waits::ForNothing),
+            Timing::Synchronous => self.synchronously(work, Waits::UntilDone),
             Timing::On(raw) => {
                 let stream = self.stream_handle(raw)?;
                 self.submit(stream, work)

@@ -82,11 +82,11 @@ impl Driver {
         if let Some((capture, nodes)) = captured {
             return self.join_capture(stream, capture, &nodes);
         }
-        if let Some(capture) = self.stream(stream)?.capture {
-            self.invalidate_captures(|known| known.id == capture);
-            return Err(Code::STREAM_CAPTURE_ISOLATION);
-        }
         if let Some(clock) = clock {
+            if let Some(capture) = self.stream(stream)?.capture {
+                self.invalidate_captures(|known| known.id == capture);
+                return Err(Code::STREAM_CAPTURE_ISOLATION);
+            }
             self.begin_work(stream)?;
             self.stream_mut(stream)?.clock.join(&clock);
             self.end_work(stream);

@@ -65,11 +65,11 @@ impl Mapping {
         unsafe { libc::mprotect(self.pointer(offset).cast(), crate::index(length), protection) == 0 }
     }
 
-    /// Fills the first bytes with what memory that nobody wrote is to be known by.
-    pub(crate) fn poison(&mut self, length: u64, byte: u8) {
-        let length = length.min(self.length());
-        // SAFETY: the range lies in this mapping; only `anonymous` mappings are poisoned, and they are writable.
-        unsafe { ptr::write_bytes(self.start.as_ptr(), byte, crate::index(length)) };
+    /// Fills bytes with what memory that nobody wrote is to be known by. They are of an anonymous mapping, or opened.
+    pub(crate) fn poison(&mut self, offset: u64, length: u64, byte: u8) {
+        assert!(offset + length <= self.length(), "bytes lie in the mapping");
+        // SAFETY: the range lies in this mapping, and the caller opened it: were it closed, the process would end here.
+        unsafe { ptr::write_bytes(self.pointer(offset), byte, crate::index(length)) };
     }
 }
 

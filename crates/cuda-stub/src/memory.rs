@@ -145,10 +145,13 @@ impl Memory {
             if !arena.space.open(offset, size.next_multiple_of(arena.unit)) {
                 return None;
             }
+            arena.space.poison(offset, size.min(POISONED_BYTES), POISON);
             None
         } else {
             let mut shadow = Mapping::anonymous(size.max(1))?;
-            shadow.poison(POISONED_BYTES, POISON);
+            if kind != MemoryKind::Variable {
+                shadow.poison(0, size.min(POISONED_BYTES), POISON);
+            }
             Some(shadow)
         };
         self.insert(address, kind, size, owner, origin, shadow);
@@ -324,12 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn host_memory_is_zeroed_at_its_own_address() {
+    fn host_memory_is_at_its_own_address() {
         let mut memory = Memory::new(0).unwrap();
         let address = allocate(&mut memory, MemoryKind::Pinned, 5000);
         let pointer = memory.get(address).unwrap().pointer(address + 4999);
         assert_eq!(pointer.addr() as u64, address + 4999);
         // SAFETY: the allocation is live and 5000 bytes long.
-        assert_eq!(unsafe { pointer.read() }, 0);
+        assert_eq!(unsafe { pointer.read() }, POISON);
     }
 }

@@ -177,11 +177,15 @@ impl Driver {
 
     /// Enters an access into the history of its allocation, and reports what it may race with.
     pub(crate) fn check_order(&mut self, stream: u64, region: Region, mode: Mode, place: &Place) {
+        let action = if mode == Mode::Write { "writes" } else { "reads" };
+        self.check_order_of(action, stream, region, mode, place);
+    }
+
+    fn check_order_of(&mut self, action: &str, stream: u64, region: Region, mode: Mode, place: &Place) {
         let Some(known) = self.streams.get(stream) else { return };
         let Some(allocation) = self.memory.get_mut(region.start) else { return };
         let conflict = allocation.history.enter(region, mode, place.clone(), &known.clock, &self.host);
         let Some(earlier) = conflict else { return };
-        let action = if mode == Mode::Write { "writes" } else { "reads" };
         let text = format!(
             "{action} {:#x} on stream {} with nothing that orders it after {}, which touched it (memory from {})",
             region.start,
@@ -196,7 +200,7 @@ impl Driver {
     pub(crate) fn touch_whole(&mut self, stream: u64, address: u64, place: &Place) {
         if let Some(allocation) = self.memory.get(address) {
             let region = Region::run(allocation.address, allocation.size);
-            self.check_order(stream, region, Mode::Write, place);
+            self.check_order_of("ends", stream, region, Mode::Write, place);
         }
     }
 }

@@ -56,6 +56,12 @@ exports! {
         flags.set(driver.contexts.get(current).map_or(0, |context| context.flags))
     }
 
+    [12010 Normal] fn cuCtxSetFlags(flags: u32) |driver| {
+        let current = driver.current()?;
+        driver.contexts.get_mut(current).ok_or(Code::INVALID_CONTEXT)?.flags = flags;
+        Ok(())
+    }
+
     [12000 Normal] fn cuCtxGetId(context: u64, id: Out<u64>) |driver| {
         let context = driver.context_or_current(context)?;
         id.set(driver.contexts.get(context).map_or(0, |context| context.id))

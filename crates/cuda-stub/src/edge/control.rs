@@ -3,13 +3,17 @@
 use std::ffi::{CString, c_char};
 use std::panic::catch_unwind;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
-use super::{Text, existing, lock};
+use super::{FORKED, Text, existing, lock};
 
 /// Applies settings. Gives 0, or 1 with a line on stderr that says what is wrong with them.
 #[unsafe(no_mangle)]
 extern "C" fn cudaStubConfigure(text: Text) -> i32 {
     let outcome = catch_unwind(|| {
+        if FORKED.load(Ordering::Relaxed) {
+            return Err("cuda-stub: a forked child has no driver that could be configured".to_owned());
+        }
         let text = text.get().map_err(|_| "cuda-stub: settings are a text of UTF-8".to_owned())?;
         let mut slot = lock();
         let driver = existing(&mut slot).map_err(|code| format!("cuda-stub: there is no driver: {}", code.name()))?;
@@ -29,7 +33,10 @@ extern "C" fn cudaStubConfigure(text: Text) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cudaStubReset() {
     let outcome = catch_unwind(|| {
-        if let Ok(driver) = existing(&mut lock()) {
+        // In a forked child the lock may be held by a thread that was not copied.
+        if !FORKED.load(Ordering::Relaxed)
+            && let Ok(driver) = existing(&mut lock())
+        {
             driver.reset();
         }
     });
@@ -38,11 +45,14 @@ extern "C" fn cudaStubReset() {
     }
 }
 
-/// The record as JSON. The text is good until the next call of this function.
+/// The record as JSON, or null in a forked child. The text is good until the next call of this function.
 #[unsafe(no_mangle)]
 extern "C" fn cudaStubReport() -> *const c_char {
     static LAST: Mutex<Option<CString>> = Mutex::new(None);
     let outcome = catch_unwind(|| {
+        if FORKED.load(Ordering::Relaxed) {
+            return std::ptr::null();
+        }
         let text = existing(&mut lock()).map(|driver| driver.report()).unwrap_or_default();
         let text = CString::new(text).unwrap_or_default();
         let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -56,6 +56,12 @@ exports! {
         driver.launch_graph(exec, stream)
     }
 
+    // There is nothing to upload; the graph and the stream have to be good.
+    [11010 Normal cuGraphUpload_ptsz] fn cuGraphUpload(exec: u64, stream: u64) |driver| {
+        driver.stream_handle(stream)?;
+        driver.graph_execs.get(exec).map(drop).ok_or(Code::INVALID_VALUE)
+    }
+
     [10000 Normal] fn cuGraphDestroy(graph: u64) |driver| { driver.destroy_graph(graph) }
 
     [10000 Normal] fn cuGraphExecDestroy(exec: u64) |driver| { driver.destroy_graph_exec(exec) }

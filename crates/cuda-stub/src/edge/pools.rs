@@ -6,16 +6,16 @@ use crate::error::{Code, Outcome};
 use crate::pool::Pool;
 
 /// `CUmemLocationType`.
-const LOCATION_DEVICE: u32 = 1;
+pub(super) const LOCATION_DEVICE: u32 = 1;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: u32 = 1;
 
 /// `CUmemLocation`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Location {
-    kind: u32,
-    id: i32,
+pub(super) struct Location {
+    pub(super) kind: u32,
+    pub(super) id: i32,
 }
 
 /// `CUmemPoolProps`, as far as it is looked at.

@@ -2,7 +2,13 @@
 
 use super::Out;
 use super::exports::exports;
-use crate::error::Code;
+use super::pools::{LOCATION_DEVICE, Location};
+use crate::driver::Driver;
+use crate::error::{Code, Outcome};
+use crate::memory::MemoryKind;
+
+/// `CU_DEVICE_CPU`.
+const HOST_DEVICE: i32 = -1;
 use crate::work::{HostCall, Work};
 
 exports! {
@@ -63,12 +69,41 @@ exports! {
         device.set(i32::try_from(driver.stream(handle)?.device).map_err(|_| Code::INVALID_DEVICE)?)
     }
 
+    // Where managed memory is does not show; that it is managed memory, and its place on the stream, do.
+    [8000 Normal cuMemPrefetchAsync_ptsz] fn cuMemPrefetchAsync(address: u64, size: usize, device: i32, stream: u64)
+    |driver| {
+        if device != HOST_DEVICE {
+            driver.device(device)?;
+        }
+        prefetch(driver, address, size, stream)
+    }
+
+    [12020 Normal cuMemPrefetchAsync_v2_ptsz] fn cuMemPrefetchAsync_v2(
+        address: u64, size: usize, location: Location, flags: u32, stream: u64,
+    ) |driver| {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if location.kind == LOCATION_DEVICE {
+            driver.device(location.id)?;
+        }
+        prefetch(driver, address, size, stream)
+    }
+
+    [8000 Normal] fn cuMemAdvise(address: u64, size: usize, _advice: u32, _device: i32) |driver| {
+        managed(driver, address, size)
+    }
+
+    [12020 Normal] fn cuMemAdvise_v2(address: u64, size: usize, _advice: u32, _location: Location) |driver| {
+        managed(driver, address, size)
+    }
+
     // All work is done at once, and what it would hold up is not modelled.
     [6000 Normal cuStreamAttachMemAsync_ptsz] fn cuStreamAttachMemAsync(
         stream: u64, address: u64, length: usize, flags: u32,
     ) |driver| {
         let handle = driver.stream_handle(stream)?;
-        let whole = driver.memory.get(address).filter(|known| known.kind == crate::memory::MemoryKind::Managed);
+        let whole = driver.memory.get(address).filter(|known| known.kind == MemoryKind::Managed);
         if whole.is_none_or(|known| length != 0 && length as u64 != known.size) || !matches!(flags, 1 | 2 | 4) {
             return Err(Code::INVALID_VALUE);
         }
@@ -82,4 +117,18 @@ exports! {
         let function = function.ok_or(Code::INVALID_VALUE)?;
         driver.submit(handle, Work::HostCall(HostCall { function, argument }))
     }
+}
+
+/// Whether so many bytes from an address are managed memory.
+fn managed(driver: &Driver, address: u64, size: usize) -> Outcome {
+    let known =
+        driver.memory.get(address).filter(|known| known.kind == MemoryKind::Managed).ok_or(Code::INVALID_VALUE)?;
+    let fits = address.checked_add(size as u64).is_some_and(|end| end <= known.end());
+    if fits { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
+fn prefetch(driver: &mut Driver, address: u64, size: usize, stream: u64) -> Outcome {
+    managed(driver, address, size)?;
+    let stream = driver.stream_handle(stream)?;
+    driver.submit(stream, Work::Mark)
 }

@@ -144,7 +144,7 @@ fn parameters_that_point_to_what_is_gone_or_not_ready_are_found() {
     expect_test::expect![[r##"
         [
             "cuLaunchKernel (call n): reads # on stream # with nothing that orders it after cuMemAllocAsync (call n, stream #), which touched it (memory from cuMemAllocAsync (call n))",
-            "cuMemFreeAsync (call n): writes # on stream # with nothing that orders it after cuLaunchKernel (call n, stream #), which touched it (memory from cuMemAllocAsync (call n))",
+            "cuMemFreeAsync (call n): ends # on stream # with nothing that orders it after cuLaunchKernel (call n, stream #), which touched it (memory from cuMemAllocAsync (call n))",
             "cuLaunchKernel (call n): parameter 2 of scale, at byte 8, is #, which is not live: 8 bytes of device memory from cuMemAllocAsync (call n), freed by cuMemFreeAsync (call n, stream #)",
             "cuLaunchKernel (call n): parameter 0 of scale is memory of device 1 (from cuMemAlloc (call n)), which device 0 has no access to",
         ]

@@ -164,7 +164,7 @@ fn memory_is_allocated_and_freed_in_the_order_of_its_stream() {
         [
             "cuMemsetD8Async (call n): writes # on stream # with nothing that orders it after cuMemAllocAsync (call n, \
              stream #), which touched it (memory from cuMemAllocAsync (call n))",
-            "cuMemFreeAsync (call n): writes # on stream # with nothing that orders it after cuMemsetD8Async (call n, \
+            "cuMemFreeAsync (call n): ends # on stream # with nothing that orders it after cuMemsetD8Async (call n, \
              stream #), which touched it (memory from cuMemAllocAsync (call n))",
         ]
     );
