@@ -96,7 +96,7 @@ impl Array {
     }
 
     /// Copies all elements to an array of the same type and shape, in the order of `stream`: a stream of the destination's
-    /// device, or of this array's if only this one is on a device.
+    /// device, or of this array's if only this one is device memory.
     ///
     /// `stream` waits for the streams of both arrays first, and they wait for it afterwards, unless one of them is being
     /// captured: then the order is the caller's. The host waits only if one of them is ordinary host memory, if elements
@@ -111,7 +111,8 @@ impl Array {
         }
         // The device that the stream belongs to.
         let device = match (self.kind(), destination.kind()) {
-            (_, MemoryKind::Host) | (MemoryKind::Device, MemoryKind::Pinned | MemoryKind::Mapped) => self.device(),
+            (MemoryKind::Device, MemoryKind::Device) => destination.device(),
+            (MemoryKind::Device, _) | (_, MemoryKind::Host) => self.device(),
             _ => destination.device(),
         };
         if overlap(&self.addresses(), &destination.addresses()) {

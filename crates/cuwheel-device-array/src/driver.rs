@@ -7,6 +7,7 @@
 mod error;
 mod functions;
 
+use std::error::Error as _;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,11 +63,14 @@ impl Driver {
 
     fn load() -> Result<Self, DriverError> {
         let mut searched = Vec::new();
-        let library = LIBRARY_NAMES
-            .into_iter()
+        let mut open = |name: &'static str| {
             // SAFETY: the initialisers of the driver's library expect nothing of who loads it; that is its makers' promise.
-            .find_map(|name| unsafe { Library::new(name) }.map_err(|error| searched.push(error.to_string())).ok())
-            .ok_or_else(|| DriverError::NoDriver { searched: searched.join("; ") })?;
+            let library = unsafe { Library::new(name) };
+            // What the loader says is behind the error, and names the file.
+            library.map_err(|error| searched.push(error.source().unwrap_or(&error).to_string())).ok()
+        };
+        let library = LIBRARY_NAMES.into_iter().find_map(&mut open);
+        let library = library.ok_or_else(|| DriverError::NoDriver { searched: searched.join("; ") })?;
         let library: &'static Library = Box::leak(Box::new(library));
         let functions = Functions::load(library);
         let mut driver = Self { library, functions, version: 0, devices: Box::default() };
@@ -176,4 +180,26 @@ fn watch_for_fork() {
     // lives as long as the library that it is in: registration ends when that is unloaded.
     // Out of memory is the only failure; then a child gets the driver's own, less clear error.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_function_that_the_driver_lacks_is_named_by_what_needs_it() {
+        // This program has none of the driver's functions.
+        let program: &'static Library = Box::leak(Box::new(libloading::os::unix::Library::this().into()));
+        let functions = Functions::load(program);
+        let driver = Driver { library: program, functions, version: 12_020, devices: Box::default() };
+        // SAFETY: nothing is called.
+        let allocated = unsafe { driver.cuMemAllocAsync(std::ptr::null_mut(), 1, std::ptr::null_mut()) };
+        expect!["the driver, which is for CUDA 12.2, has no function cuMemAllocAsync, which is needed for device memory in the order of a stream; update NVIDIA's driver"].assert_eq(&allocated.unwrap_err().to_string());
+        let symbol = driver.symbol("cuLaunchKernelEx", "launches with clusters");
+        expect!["the driver, which is for CUDA 12.2, has no function cuLaunchKernelEx, which is needed for launches with clusters; update NVIDIA's driver"].assert_eq(&symbol.unwrap_err().to_string());
+        let unknown = driver.check(12_345, "cuMemAllocAsync").unwrap_err();
+        expect!["cuMemAllocAsync failed with an error that the driver does not name (12345): no description; run again with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the cause"].assert_eq(&unknown.to_string());
+    }
 }

@@ -1,8 +1,13 @@
 //! Tests of the crate from outside: one binary, one file per subject.
 
+mod copies;
+mod driver;
 mod dtype;
 mod layout;
+mod memory;
 mod model;
+mod streams;
+mod stub;
 mod views;
 
 use cuwheel_device_array::{Classified, Error};
