@@ -1,7 +1,7 @@
 //! Vector clocks: what is known to have happened before what. A timeline is a stream; the host has none of its own, because
 //! how its threads order themselves cannot be seen from here and is taken to be right.
 
-use std::collections::HashMap;
+use crate::handle::NumberMap;
 
 /// A point on the timeline of one stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Moment {
 /// For each timeline, up to where it is known to have come.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Clock {
-    ticks: HashMap<u64, u64>,
+    ticks: NumberMap<u64>,
 }
 
 impl Clock {

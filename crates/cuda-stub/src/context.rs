@@ -1,10 +1,11 @@
 //! Contexts, primary and other, and the stack of them that each thread has.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
+use crate::handle::NumberMap;
 
 /// One context. A primary context keeps its handle when it is released and made anew, as a driver does, but not its id.
 pub(crate) struct Context {
@@ -18,7 +19,7 @@ pub(crate) struct Context {
     pub(crate) dead: Option<Code>,
     /// The default streams, made when they are first used: that of the context and those of threads.
     pub(crate) legacy: Option<u64>,
-    pub(crate) per_thread: HashMap<u64, u64>,
+    pub(crate) per_thread: NumberMap<u64>,
     /// What was on streams that are destroyed.
     pub(crate) orphaned: Clock,
     pub(crate) limits: BTreeMap<u32, u64>,
@@ -37,7 +38,7 @@ impl Context {
             flags: 0,
             dead: None,
             legacy: None,
-            per_thread: HashMap::new(),
+            per_thread: NumberMap::default(),
             orphaned: Clock::default(),
             limits: BTreeMap::new(),
             cache_config: 0,

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::error::{Code, Outcome};
 use crate::event::Event;
-use crate::handle::{Kind, Table};
+use crate::handle::{Kind, NumberMap, Table};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::module::Images;
@@ -62,11 +62,11 @@ pub(crate) struct Driver {
     pub(crate) pools: Table<Pool>,
     pub(crate) streams: Table<Stream>,
     pub(crate) events: Table<Event>,
-    pub(crate) captures: HashMap<u64, Capture>,
+    pub(crate) captures: NumberMap<Capture>,
     pub(crate) graphs: Table<Graph>,
     pub(crate) graph_execs: Table<Graph>,
     pub(crate) images: Images,
-    pub(crate) threads: HashMap<u64, Thread>,
+    pub(crate) threads: NumberMap<Thread>,
     pub(crate) calling: Calling,
     /// What the host knows to be over.
     pub(crate) host: Clock,
@@ -94,11 +94,11 @@ impl Driver {
             pools: Table::new(Kind::Pool),
             streams: Table::new(Kind::Stream),
             events: Table::new(Kind::Event),
-            captures: HashMap::new(),
+            captures: NumberMap::default(),
             graphs: Table::new(Kind::Graph),
             graph_execs: Table::new(Kind::GraphExec),
             images: Images::default(),
-            threads: HashMap::new(),
+            threads: NumberMap::default(),
             calling,
             host: Clock::default(),
             host_version: 1,
@@ -258,4 +258,82 @@ pub(crate) enum ConfigureError {
     AlreadyInitialised,
     #[error("cuda-stub: the process may not reserve the addresses of so many devices; lift its limit (ulimit -v)")]
     NoAddresses,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver with these settings, initialised, and the primary context of device 0 current.
+    fn driver(settings: &str) -> Driver {
+        let mut all = Settings::default();
+        all.apply(settings).unwrap();
+        let mut driver = Driver::new(all).unwrap();
+        driver.initialise(0).unwrap();
+        let context = driver.retain_primary(0).unwrap();
+        driver.set_current(context).unwrap();
+        driver
+    }
+
+    /// One call of a function by thread 0.
+    fn call(driver: &mut Driver, function: &'static str, class: Class) -> Result<(), &'static str> {
+        driver.enter(0, function, class, false).map_err(Code::name)
+    }
+
+    #[test]
+    fn nothing_but_a_few_functions_works_before_initialisation() {
+        let mut driver = Driver::new(Settings::default()).unwrap();
+        assert_eq!(call(&mut driver, "cuDriverGetVersion", Class::Always), Ok(()));
+        assert_eq!(call(&mut driver, "cuDeviceGet", Class::Setup), Err("CUDA_ERROR_NOT_INITIALIZED"));
+        assert_eq!(call(&mut driver, "cuInit", Class::Always), Ok(()));
+        driver.configure("devices=3").unwrap();
+        driver.initialise(0).unwrap();
+        assert_eq!(call(&mut driver, "cuDeviceGet", Class::Setup), Ok(()));
+        assert_eq!(driver.devices.len(), 3);
+        assert_eq!(
+            driver.configure("memory=5;devices=1").unwrap_err().to_string(),
+            "cuda-stub: the number of devices is settled by cuInit; set it before, or in the variable CUDA_STUB"
+        );
+        assert_eq!(driver.settings.memory_bytes, 1 << 30);
+    }
+
+    #[test]
+    fn faults_of_one_function_count_its_calls_together() {
+        let mut driver = driver("fail=cuMemAlloc:2:OUT_OF_MEMORY;fail=cuMemAlloc:3:UNKNOWN;fail=cuMemFree:1+:UNKNOWN");
+        let codes = [0; 4].map(|_| call(&mut driver, "cuMemAlloc", Class::Normal));
+        assert_eq!(codes, [Ok(()), Err("CUDA_ERROR_OUT_OF_MEMORY"), Err("CUDA_ERROR_UNKNOWN"), Ok(())]);
+        for _ in 0..2 {
+            assert_eq!(call(&mut driver, "cuMemFree", Class::Normal), Err("CUDA_ERROR_UNKNOWN"));
+        }
+        driver.reset();
+        assert_eq!(call(&mut driver, "cuMemFree", Class::Normal), Ok(()));
+        assert_eq!(driver.journal.calls.into_iter().collect::<Vec<_>>(), [("cuMemFree", 1)]);
+    }
+
+    #[test]
+    fn a_dead_context_lets_only_those_calls_through_that_lead_away_from_it() {
+        let mut driver = driver("devices=2;sticky=cuLaunchKernel:1:LAUNCH_FAILED");
+        assert_eq!(call(&mut driver, "cuLaunchKernel", Class::Normal), Err("CUDA_ERROR_LAUNCH_FAILED"));
+        assert_eq!(call(&mut driver, "cuCtxSynchronize", Class::Unsafe), Err("CUDA_ERROR_LAUNCH_FAILED"));
+        assert_eq!(call(&mut driver, "cuCtxPopCurrent", Class::Setup), Ok(()));
+        let other = driver.retain_primary(1).unwrap();
+        driver.set_current(other).unwrap();
+        assert_eq!(call(&mut driver, "cuCtxSynchronize", Class::Unsafe), Ok(()), "another context lives on");
+    }
+
+    #[test]
+    fn work_that_was_on_a_destroyed_stream_is_waited_for_by_its_context() {
+        let mut driver = driver("");
+        let (stream, address) = (driver.create_stream(1, 0).unwrap(), driver.allocate(8).unwrap());
+        let fill = crate::copies::Fill { address, pitch: 0, value: 1, element: 1, width: 8, height: 1 };
+        driver.fill_rows(fill, crate::copies::Timing::On(stream)).unwrap();
+        driver.destroy_stream(stream).unwrap();
+        driver.fill_rows(fill, crate::copies::Timing::On(0)).unwrap();
+        assert_eq!(driver.journal.violations.len(), 1, "the stream did not block");
+        let context = driver.current().unwrap();
+        driver.synchronise_context(context).unwrap();
+        let next = driver.create_stream(1, 0).unwrap();
+        driver.fill_rows(fill, crate::copies::Timing::On(next)).unwrap();
+        assert_eq!(driver.journal.violations.len(), 1);
+    }
 }

@@ -2,6 +2,7 @@
 //! addresses: a program that follows one crashes, and one that uses a stale one is told so.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// No address of a 64-bit Linux process begins like this.
@@ -33,15 +34,40 @@ pub(crate) fn fresh(kind: Kind) -> u64 {
     PREFIX | ((kind as u64) << KIND_SHIFT) | (NEXT.fetch_add(1, Ordering::Relaxed) << NUMBER_SHIFT)
 }
 
+/// A map by handles or other numbers that are given out in order. Every launch looks into ten of them.
+pub(crate) type NumberMap<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
+
+/// Spreads numbers that differ in their lower bits; nobody chooses them to collide.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The multiplier is 2^64 divided by the golden ratio; the map looks at both ends of the hash.
+        let spread = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = spread ^ (spread >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Objects of one kind by their handles.
 pub(crate) struct Table<T> {
     kind: Kind,
-    live: HashMap<u64, T>,
+    live: NumberMap<T>,
 }
 
 impl<T> Table<T> {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { kind, live: HashMap::new() }
+        Self { kind, live: NumberMap::default() }
     }
 
     pub(crate) fn insert(&mut self, object: T) -> u64 {

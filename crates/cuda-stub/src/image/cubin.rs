@@ -131,6 +131,70 @@ mod tests {
         assert_eq!(parameters(&INFO[..20]), []);
     }
 
+    /// An ELF file of sections that the test names: type, `sh_info` and bytes of each.
+    fn cubin(flags: u32, abi: u8, sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
+        let names: Vec<u8> = sections.iter().flat_map(|(name, ..)| [name.as_bytes(), &[0]].concat()).collect();
+        let names = [b"\0.shstrtab\0".to_vec(), names].concat();
+        let mut file = vec![0; HEADER_BYTES];
+        let mut table = vec![0; 64];
+        let mut name = 11;
+        let header = |name: u32, kind: u32, offset: usize, size: usize| {
+            let mut header = vec![0; 64];
+            header[..4].copy_from_slice(&name.to_le_bytes());
+            header[4..8].copy_from_slice(&kind.to_le_bytes());
+            header[24..32].copy_from_slice(&(offset as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(size as u64).to_le_bytes());
+            header
+        };
+        for (text, kind, bytes) in sections {
+            table.extend(header(name, *kind, file.len(), bytes.len()));
+            file.extend_from_slice(bytes);
+            name += u32::try_from(text.len()).unwrap() + 1;
+        }
+        table.extend(header(1, 3, file.len(), names.len()));
+        file.extend(names);
+        file[..16].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0x41, abi, 0, 0, 0, 0, 0, 0, 0]);
+        let count = u16::try_from(sections.len() + 2).unwrap();
+        let start = file.len() as u64;
+        for (at, bytes) in [
+            (16, &2_u16.to_le_bytes()[..]),
+            (18, &190_u16.to_le_bytes()),
+            (20, &1_u32.to_le_bytes()),
+            (40, &start.to_le_bytes()),
+            (48, &flags.to_le_bytes()),
+            (52, &64_u16.to_le_bytes()),
+            (58, &64_u16.to_le_bytes()),
+            (60, &count.to_le_bytes()),
+            (62, &(count - 1).to_le_bytes()),
+        ] {
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        [file, table].concat()
+    }
+
+    #[test]
+    fn kernels_are_the_sections_of_code() {
+        let target = Target { compute: 90, driver_version: 13_000 };
+        let shared = [0; 1536];
+        let sections: [(&str, u32, &[u8]); 4] = [
+            (".text.scale", 1, &[0; 8]),
+            (".nv.info.scale", 1, INFO),
+            (".text.plain", 1, &[0; 8]),
+            (".nv.shared.plain", 1, &shared),
+        ];
+        for (flags, abi) in [(0x0600_5a04, 8), (0x0050_055a, 7)] {
+            let file = cubin(flags, abi, &sections);
+            assert_eq!(length(&file[..HEADER_BYTES]), Some(file.len()));
+            let image = parse(&file, target).unwrap();
+            let scale = image.kernel("scale").unwrap();
+            assert_eq!((scale.parameters.unwrap().len(), scale.shared_bytes), (4, 0));
+            let plain = image.kernel("plain").unwrap();
+            assert_eq!((plain.parameters.unwrap().len(), plain.shared_bytes), (0, 512));
+        }
+        let refusal = parse(&cubin(0x0600_5004, 8, &sections), target).unwrap_err();
+        assert_eq!(refusal.reason, "the cubin is for sm_80, and the device is sm_90");
+    }
+
     #[test]
     fn an_elf_file_of_a_host_is_no_cubin() {
         let host = std::fs::read("/proc/self/exe").unwrap();

@@ -193,6 +193,74 @@ fn a_synchronous_copy_is_not_ordered_after_a_stream_that_does_not_block() {
 }
 
 #[test]
+fn synchronous_copies_wait_for_what_the_manual_says() {
+    let program = Program::start();
+    let (stream, other) = (program.stream(NON_BLOCKING), program.allocate(8));
+    let mut pinned = 0_u64;
+    assert_eq!(cu!(program, cuMemAllocHost_v2(&raw mut pinned => *mut u64, 8 => usize)), 0);
+    let mut bytes = [0_u8; 8];
+    let pageable = bytes.as_mut_ptr().addr() as u64;
+    for (source, violations) in [(pinned, 0), (pageable, 1), (other, 1)] {
+        let address = program.allocate(8);
+        assert_eq!(cu!(program, cuMemcpy(address => u64, source => u64, 8 => usize)), 0);
+        program.fill(address, 8, stream);
+        assert_eq!(program.violations().len(), violations);
+        assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0);
+        program.stub.reset();
+    }
+    let address = program.allocate(8);
+    program.fill(address, 8, stream);
+    assert_eq!(cu!(program, cuMemcpyDtoHAsync_v2(pageable => u64, address => u64, 8 => usize, stream => u64)), 0);
+    program.fill(address, 8, 0);
+    assert_eq!(program.violations(), [""; 0], "a copy into pageable memory was done when it returned");
+    assert_eq!(cu!(program, cuMemFreeHost(pinned => u64)), 0);
+    for address in [address, other] {
+        assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0);
+    }
+    assert_eq!(cu!(program, cuStreamDestroy_v2(stream => u64)), 0);
+}
+
+#[test]
+fn host_functions_are_called() {
+    unsafe extern "C" fn double(number: *mut u32) {
+        // SAFETY: the test gives the address of a number that outlives the call.
+        unsafe { *number *= 2 };
+    }
+    let program = Program::start();
+    let mut number = 21_u32;
+    let function: unsafe extern "C" fn(*mut u32) = double;
+    assert_eq!(
+        cu!(program, cuLaunchHostFunc(0 => u64, function => unsafe extern "C" fn(*mut u32), &raw mut number => *mut u32)),
+        0
+    );
+    assert_eq!(number, 42);
+}
+
+#[test]
+fn time_passes_between_events() {
+    let program = Program::start();
+    let (start, end, untimed) = (program.event(), program.event(), {
+        let mut event = 0_u64;
+        assert_eq!(cu!(program, cuEventCreate(&raw mut event => *mut u64, 2 => u32)), 0);
+        event
+    });
+    let elapsed = |start: u64, end: u64| {
+        let mut time = -1.0_f32;
+        let code = cu!(program, cuEventElapsedTime(&raw mut time => *mut f32, start => u64, end => u64));
+        if code == 0 { Ok(time) } else { Err(code) }
+    };
+    assert_eq!(elapsed(start, end), Err(400), "neither was recorded");
+    for event in [start, end, untimed] {
+        assert_eq!(cu!(program, cuEventRecord(event => u64, 0 => u64)), 0);
+    }
+    assert!(elapsed(start, end).unwrap() >= 0.0);
+    assert_eq!(elapsed(start, untimed), Err(400));
+    for event in [start, end, untimed] {
+        assert_eq!(cu!(program, cuEventDestroy_v2(event => u64)), 0);
+    }
+}
+
+#[test]
 fn interleaved_columns_are_apart() {
     let scene = Scene::new(NON_BLOCKING, NON_BLOCKING);
     assert_eq!(cu!(scene.program, cuStreamSynchronize(scene.first => u64)), 0);
