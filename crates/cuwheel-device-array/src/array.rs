@@ -52,18 +52,17 @@ impl ArrayView {
     /// This is what every import runs: it allocates nothing for up to five dimensions and takes a few nanoseconds. It
     /// fails when the elements would not lie in the address space.
     #[inline]
-    pub fn new(mut parts: ArrayParts) -> Result<Self, LayoutError> {
-        if parts.layout.is_empty() {
-            parts.pointer = 0;
-        } else {
-            let extents = parts.layout.extents_bytes(parts.dtype)?;
-            let fits = parts.pointer.checked_add_signed(extents.start).is_some()
-                && parts.pointer.checked_add_signed(extents.end).is_some();
-            if !fits {
-                return Err(LayoutError::TooLarge);
-            }
-        }
-        Ok(Self(parts))
+    pub fn new(parts: ArrayParts) -> Result<Self, LayoutError> {
+        let ArrayParts { pointer, ref layout, dtype, .. } = parts;
+        let extents = layout.extents_bytes(dtype)?;
+        let fits = |offset| pointer.checked_add_signed(offset).is_some();
+        let pointer = match extents.end {
+            // Only without elements is there nothing behind the beginning of the first.
+            0 => 0,
+            _ if fits(extents.start) && fits(extents.end) => pointer,
+            _ => return Err(LayoutError::TooLarge),
+        };
+        Ok(Self(ArrayParts { pointer, ..parts }))
     }
 
     /// The address of the first element; 0 without elements.

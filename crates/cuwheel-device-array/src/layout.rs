@@ -21,7 +21,9 @@ pub use reshape::ReshapeError;
 use crate::{DType, DTypeError};
 
 /// One number for each dimension; up to five need no allocation.
-pub type Dims = SmallVec<[i64; 5]>;
+pub type Dims = SmallVec<[i64; INLINE_DIMENSIONS]>;
+
+const INLINE_DIMENSIONS: usize = 5;
 
 /// The most dimensions that a layout can have, as in NumPy.
 pub const MAXIMUM_DIMENSIONS: usize = 64;
@@ -85,7 +87,7 @@ impl Layout {
             return Err(LayoutError::StrideCount { dimensions: shape.len(), strides: strides.len() });
         }
         check(shape, strides)?;
-        Ok(Self { shape: SmallVec::from_slice(shape), strides: Strides::Elements(SmallVec::from_slice(strides)) })
+        Ok(Self { shape: dims(shape), strides: Strides::Elements(dims(strides)) })
     }
 
     /// Elements of type `dtype` at strides counted in bytes, as in the CUDA array interface and Python's buffers.
@@ -278,38 +280,39 @@ fn check_dimensions(dimensions: usize) -> Result<(), LayoutError> {
     if dimensions > MAXIMUM_DIMENSIONS { Err(LayoutError::TooManyDimensions { dimensions }) } else { Ok(()) }
 }
 
+/// A few numbers without an allocation, which cost less one by one than a call that copies them.
+#[inline]
+fn dims(numbers: &[i64]) -> Dims {
+    if numbers.len() > INLINE_DIMENSIONS {
+        return Dims::from_slice(numbers);
+    }
+    let at = |axis: usize| numbers.get(axis).copied().unwrap_or(0);
+    Dims::from_buf_and_len([at(0), at(1), at(2), at(3), at(4)], numbers.len())
+}
+
 /// Makes sure of what [`Layout`] promises of its numbers.
 #[inline]
 fn check(shape: &[i64], strides: &[i64]) -> Result<(), LayoutError> {
     check_dimensions(shape.len())?;
     // The sums of the steps forwards and of those backwards, and the number of elements.
     let (mut low, mut high, mut elements) = (0_i64, 0_i64, 1_i64);
-    let mut overflow = false;
+    let (mut overflow, mut is_empty) = (false, false);
     for (axis, (&size, &stride)) in shape.iter().zip(strides).enumerate() {
         if size <= 1 {
-            match size {
-                1 => continue,
-                0 => return check_empty(&shape[axis..], axis),
-                _ => return Err(LayoutError::NegativeSize { axis, size }),
+            if size < 0 {
+                return Err(LayoutError::NegativeSize { axis, size });
             }
+            is_empty |= size == 0;
+            continue;
         }
         let (product, product_overflow) = elements.overflowing_mul(size);
         let (reach, reach_overflow) = stride.overflowing_mul(size - 1);
-        let sum_overflow;
-        (*if reach < 0 { &mut low } else { &mut high }, sum_overflow) =
-            (if reach < 0 { low } else { high }).overflowing_add(reach);
+        let side = if reach < 0 { &mut low } else { &mut high };
+        let (sum, sum_overflow) = side.overflowing_add(reach);
+        *side = sum;
         elements = product;
         overflow |= product_overflow | reach_overflow | sum_overflow;
     }
-    // Without elements nothing is ever reached, so an overflow counts only now.
-    if overflow { Err(LayoutError::TooLarge) } else { Ok(()) }
-}
-
-/// The rest of [`check`] once a size was found to be zero.
-#[cold]
-fn check_empty(rest: &[i64], first_axis: usize) -> Result<(), LayoutError> {
-    match rest.iter().position(|&size| size < 0) {
-        Some(position) => Err(LayoutError::NegativeSize { axis: first_axis + position, size: rest[position] }),
-        None => Ok(()),
-    }
+    // Without elements nothing is ever reached, so an overflow does not count.
+    if overflow && !is_empty { Err(LayoutError::TooLarge) } else { Ok(()) }
 }
