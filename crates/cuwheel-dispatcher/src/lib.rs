@@ -1,0 +1,34 @@
+//! Type codes, conversion rules and overload choice: what a kernel dispatcher decides by, without Python.
+//!
+//! A type is known by its [`TypeCode`] alone. A [`ConversionTable`] says which type may stand in for which other and at
+//! what price, [`Overloads`] find the one signature that fits given arguments best, a [`Fingerprint`] is a string of
+//! bytes that is equal for values of equal type, and a [`Memo`] remembers what was found out about one.
+//!
+//! ```
+//! use cuwheel_dispatcher::{Choice, Conversion, ConversionTable, Overloads, Rules, TypeCode};
+//!
+//! let code = |number: i64| TypeCode::try_from(number);
+//! let (float32, float64) = (code(8)?, code(9)?);
+//! let conversions = ConversionTable::new();
+//! conversions.set(float32, float64, Conversion::Promote);
+//!
+//! let mut overloads = Overloads::new(1);
+//! overloads.insert(vec![float64], "kernel for float64")?;
+//! let rules = Rules { exact_only: false, allow_unsafe: false };
+//! assert_eq!(overloads.choose(&[Some(float32)], &conversions, rules), Choice::One(&"kernel for float64"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod choice;
+mod conversion;
+mod fingerprint;
+mod memo;
+mod overloads;
+mod type_code;
+
+pub use choice::{Choice, Rules};
+pub use conversion::{Conversion, ConversionTable};
+pub use fingerprint::{Fingerprint, Item, Layout};
+pub use memo::Memo;
+pub use overloads::{Overloads, OverloadsError};
+pub use type_code::{TypeCode, TypeCodeError};
