@@ -27,5 +27,5 @@ mod wrapper;
 
 pub use element::{DatetimeUnit, Element};
 pub use result::Error;
-pub use state::{ArrayFlags, ArrayState};
+pub use state::{ArrayFlags, ArrayOutline, ArrayState};
 pub use wrapper::{Array, Descriptor, NumPy, Object, OwnedDescriptor, Scalar};

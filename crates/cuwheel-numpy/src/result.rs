@@ -55,6 +55,21 @@ pub unsafe fn read_array(array: NonNull<sys::PyObject>, state: &mut MaybeUninit<
     Ok(())
 }
 
+/// Reads what an array is, without where it is.
+///
+/// # Safety
+/// The thread must be attached, [`import`] must have succeeded, and `array` must be a live array that no other
+/// thread changes in place meanwhile.
+#[must_use]
+pub unsafe fn read_outline(array: NonNull<sys::PyObject>) -> sys::Outline {
+    let mut outline = MaybeUninit::uninit();
+    // SAFETY: the caller promises what the shim requires of the object; the shim sets every field.
+    unsafe {
+        sys::cuwheel_numpy_read_outline(array.as_ptr(), outline.as_mut_ptr());
+        outline.assume_init()
+    }
+}
+
 /// Reads a descriptor.
 ///
 /// # Safety

@@ -116,6 +116,15 @@ int cuwheel_numpy_read_array(PyObject *object, struct cuwheel_numpy_array *state
     return 0;
 }
 
+void cuwheel_numpy_read_outline(PyObject *object, struct cuwheel_numpy_outline *outline)
+{
+    PyArrayObject *array = (PyArrayObject *)object;
+
+    outline->dimension_count = PyArray_NDIM(array);
+    outline->flags = PyArray_FLAGS(array);
+    read_element(PyArray_DESCR(array), &outline->element);
+}
+
 void cuwheel_numpy_read_descriptor(PyObject *descriptor, struct cuwheel_numpy_element *element)
 {
     read_element((PyArray_Descr *)descriptor, element);

@@ -35,6 +35,13 @@ struct cuwheel_numpy_array {
     Py_ssize_t strides[CUWHEEL_NUMPY_MAX_DIMENSIONS];
 };
 
+/* The state of an array less its addresses and sizes. */
+struct cuwheel_numpy_outline {
+    int dimension_count;
+    int flags;
+    struct cuwheel_numpy_element element;
+};
+
 /* The unit of a date or of a duration is `count` times the one that `unit`, an NPY_DATETIMEUNIT, stands for. */
 struct cuwheel_numpy_datetime {
     int unit;
@@ -53,6 +60,7 @@ int cuwheel_numpy_is_descriptor(PyObject *object);
 /* Fills in *state and returns 0, or returns -1, without an exception, if there are too many dimensions. */
 int cuwheel_numpy_read_array(PyObject *array, struct cuwheel_numpy_array *state);
 
+void cuwheel_numpy_read_outline(PyObject *array, struct cuwheel_numpy_outline *outline);
 void cuwheel_numpy_read_descriptor(PyObject *descriptor, struct cuwheel_numpy_element *element);
 
 /* Fills in *datetime and returns 1, or returns 0 if the descriptor is not for dates or durations. */

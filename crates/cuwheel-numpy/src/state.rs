@@ -1,4 +1,4 @@
-//! The state of an array at one moment. A copy: it does not follow the array, and outlives it.
+//! The state of an array at one moment, or an outline of it. A copy: it does not follow the array, and outlives it.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -75,6 +75,37 @@ impl ArrayState {
         let count = unsafe { (*self.raw.as_ptr()).dimension_count };
         // The shim has checked that it is neither negative nor too large.
         usize::try_from(count).unwrap_or(0)
+    }
+}
+
+/// What an array is, less where its items are and how many there are: cheaper to ask for than [`ArrayState`].
+#[derive(Debug, Clone, Copy)]
+pub struct ArrayOutline(pub(crate) sys::Outline);
+
+impl ArrayOutline {
+    /// The number of dimensions.
+    #[must_use]
+    pub fn dimension_count(&self) -> usize {
+        // NumPy has no arrays with fewer than none.
+        usize::try_from(self.0.dimension_count).unwrap_or(0)
+    }
+
+    /// What the items are.
+    #[must_use]
+    pub fn element(&self) -> Element {
+        Element(self.0.element)
+    }
+
+    /// How the memory is laid out and may be used.
+    #[must_use]
+    pub fn flags(&self) -> ArrayFlags {
+        ArrayFlags(self.0.flags)
+    }
+
+    /// Whether the items can be read and written as they are: aligned, writeable and in this machine's byte order.
+    #[must_use]
+    pub fn is_behaved(&self) -> bool {
+        self.flags().is_aligned() && self.flags().is_writeable() && self.element().is_native_byte_order()
     }
 }
 

@@ -49,6 +49,18 @@ pub struct Array {
     pub strides: [isize; MAX_DIMENSIONS],
 }
 
+/// The state of an array less its addresses and sizes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Outline {
+    /// Not negative.
+    pub dimension_count: c_int,
+    /// `NPY_ARRAY_…`.
+    pub flags: c_int,
+    /// What the items are.
+    pub element: Element,
+}
+
 /// The unit of a date or of a duration: `count` times `unit`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +79,7 @@ unsafe extern "C" {
     pub fn cuwheel_numpy_is_scalar(object: *mut PyObject) -> c_int;
     pub fn cuwheel_numpy_is_descriptor(object: *mut PyObject) -> c_int;
     pub fn cuwheel_numpy_read_array(array: *mut PyObject, state: *mut Array) -> c_int;
+    pub fn cuwheel_numpy_read_outline(array: *mut PyObject, outline: *mut Outline);
     pub fn cuwheel_numpy_read_descriptor(descriptor: *mut PyObject, element: *mut Element);
     pub fn cuwheel_numpy_read_datetime(descriptor: *mut PyObject, datetime: *mut Datetime) -> c_int;
     pub fn cuwheel_numpy_array_descriptor(array: *mut PyObject) -> *mut PyObject;

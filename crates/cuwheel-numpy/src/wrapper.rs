@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use crate::element::{DatetimeUnit, Element};
 use crate::result::{self, Error};
-use crate::state::ArrayState;
+use crate::state::{ArrayOutline, ArrayState};
 use crate::sys;
 
 /// A borrowed reference to some Python object.
@@ -129,6 +129,15 @@ impl<'a> Array<'a> {
         // SAFETY: as in `is_exact`, and the object is an array. With the GIL no other thread runs meanwhile; without it,
         // who made the witness promised that none changes the array.
         unsafe { ArrayState::read(self.0.pointer) }
+    }
+
+    /// What the array is, now.
+    ///
+    /// Not to be called while another thread changes the array in place; see [`NumPy::import`].
+    #[must_use]
+    pub fn outline(self) -> ArrayOutline {
+        // SAFETY: as in `state`.
+        ArrayOutline(unsafe { result::read_outline(self.0.pointer) })
     }
 
     /// The data type, now.
