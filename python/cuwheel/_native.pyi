@@ -4,8 +4,20 @@ those instead.
 
 from types import ModuleType
 
-__all__ = ["__version__", "_numpy", "mviewbuf"]
+__all__ = [
+    "__version__",
+    "_devicearray_base",
+    "_dispatcher",
+    "_helperlib",
+    "_numpy",
+    "_typeconv",
+    "mviewbuf",
+]
 
 __version__: str
+_devicearray_base: ModuleType
+_dispatcher: ModuleType
+_helperlib: ModuleType
 _numpy: ModuleType
+_typeconv: ModuleType
 mviewbuf: ModuleType

@@ -5,7 +5,7 @@
 //! exceptions by `new_err` nor formats them by `Display`.
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::PySystemError;
+use pyo3::exceptions::{PyException, PyMemoryError, PySystemError};
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 
@@ -20,6 +20,12 @@ pub fn new<E: PyTypeInfo>(py: Python<'_>, message: impl AsRef<str>) -> PyErr {
 /// Takes the exception that a C function has set; there is one even if the function forgot.
 pub fn fetch(py: Python<'_>) -> PyErr {
     PyErr::take(py).unwrap_or_else(|| new::<PySystemError>(py, "an error was reported without an exception"))
+}
+
+/// Whether the exception says no more than that something did not work out. An interrupt says more, and so does the end of
+/// the memory: whoever tries another way must not swallow them.
+pub fn is_ordinary(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyMemoryError>(py)
 }
 
 /// Creates the class that PyO3 compares every exception with, so that none has to be created while the interpreter

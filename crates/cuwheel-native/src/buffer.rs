@@ -3,7 +3,7 @@
 //! Only what exporters declare about the memory is read, never the memory.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::slice;
 
@@ -31,6 +31,8 @@ pub(crate) enum Access {
     ReadOnly,
     /// Memory that may be read and written: `PyBUF_RECORDS`.
     Writable,
+    /// Whatever there is, pointers to pointers included: `PyBUF_FULL_RO`, as `memoryview` asks.
+    Any,
 }
 
 impl Access {
@@ -38,6 +40,7 @@ impl Access {
         match self {
             Self::ReadOnly => ffi::PyBUF_RECORDS_RO,
             Self::Writable => ffi::PyBUF_RECORDS,
+            Self::Any => ffi::PyBUF_FULL_RO,
         }
     }
 }
@@ -94,6 +97,36 @@ impl Buffer<'_, '_> {
         // SAFETY: neither pointer is null, and the exporter keeps `ndim` values behind each, unchanged, until the
         // buffer is released, which takes the end of this borrow.
         Ok(unsafe { (slice::from_raw_parts(view.shape, ndim), slice::from_raw_parts(view.strides, ndim)) })
+    }
+
+    /// The number of dimensions, as far as there can be so many.
+    pub(crate) fn dimension_count(&self) -> u32 {
+        u32::try_from(self.view().ndim).unwrap_or(0)
+    }
+
+    /// Whether the memory may not be written.
+    pub(crate) fn is_readonly(&self) -> bool {
+        self.view().readonly != 0
+    }
+
+    /// Whether the items are one after another: the last index moving fastest, and the first.
+    pub(crate) fn contiguity(&self) -> (bool, bool) {
+        let is_contiguous = |order: u8| {
+            // SAFETY: the thread is attached, as `self.attached` witnesses, and the structure holds a buffer.
+            unsafe { ffi::PyBuffer_IsContiguous(self.view(), order.cast_signed()) != 0 }
+        };
+        (is_contiguous(b'C'), is_contiguous(b'F'))
+    }
+
+    /// The format of an item as the exporter gives it, `B` if it gives none; `None` if it is no text.
+    pub(crate) fn format(&self) -> Option<&str> {
+        let format = self.view().format;
+        if format.is_null() {
+            return Some("B");
+        }
+        // SAFETY: it is not null, and then the exporter keeps a string behind it, unchanged, until the buffer is
+        // released, which takes the end of this borrow.
+        unsafe { CStr::from_ptr(format) }.to_str().ok()
     }
 
     fn view(&self) -> &ffi::Py_buffer {

@@ -5,10 +5,15 @@
 
 mod buffer;
 mod devicearray;
+mod devicearray_base;
+mod dispatcher;
+mod helperlib;
 mod mviewbuf;
 mod number;
 mod numpy;
 mod submodule;
+mod type_manager;
+mod typeconv;
 
 use cuwheel_exchange::exception;
 use pyo3::prelude::*;
@@ -16,7 +21,15 @@ use pyo3::prelude::*;
 use submodule::Submodule;
 
 /// The Python modules in this library, in the order in which they are created.
-const SUBMODULES: &[Submodule] = &[devicearray::SUBMODULE, mviewbuf::SUBMODULE, numpy::SUBMODULE];
+const SUBMODULES: &[Submodule] = &[
+    devicearray::SUBMODULE,
+    mviewbuf::SUBMODULE,
+    numpy::SUBMODULE,
+    typeconv::SUBMODULE,
+    dispatcher::SUBMODULE,
+    helperlib::SUBMODULE,
+    devicearray_base::SUBMODULE,
+];
 
 /// The shared library of this package. Its members are what the package's modules of the same names are made of; import
 /// those instead.

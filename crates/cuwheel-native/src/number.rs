@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use cuwheel_dispatcher::TypeCode;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -62,4 +63,26 @@ fn unless_error<T: PartialEq + From<i8>>(py: Python<'_>, result: T) -> PyResult<
         return Err(error);
     }
     Ok(result)
+}
+
+/// The handle that an integer argument is, by `__index__`.
+pub(crate) fn handle(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = value.py();
+    // SAFETY: the thread is attached, as `py` witnesses; the result is a new reference or null with an exception set.
+    let Some(number) = (unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyNumber_Index(value.as_ptr())) }) else {
+        return Err(exception::fetch(py));
+    };
+    number.extract()
+}
+
+/// The code of a type, by `__index__`.
+pub(crate) fn type_code(value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
+    // SAFETY: the thread is attached, as the type of `value` witnesses.
+    let number = unless_error(value.py(), unsafe { ffi::PyLong_AsLongLong(value.as_ptr()) })?;
+    TypeCode::try_from(number).map_err(|error| exception::new::<PyOverflowError>(value.py(), error.to_string()))
+}
+
+/// The codes of the types of a signature: any iterable of integers.
+pub(crate) fn type_codes(signature: &Bound<'_, PyAny>) -> PyResult<Vec<TypeCode>> {
+    signature.try_iter()?.map(|code| type_code(&code?)).collect()
 }

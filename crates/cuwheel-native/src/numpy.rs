@@ -61,7 +61,7 @@ pub(crate) fn import(py: Python<'_>) -> PyResult<NumPy<'_>> {
 }
 
 /// The object for `cuwheel_numpy`.
-fn borrow<'a>(object: &'a Bound<'_, PyAny>) -> Object<'a> {
+pub(crate) fn borrow<'a>(object: &'a Bound<'_, PyAny>) -> Object<'a> {
     let pointer = NonNull::new(object.as_ptr().cast()).expect("a bound object is never null");
     // SAFETY: `object` keeps what it refers to alive as long as it is borrowed.
     unsafe { Object::from_ptr(pointer) }
@@ -145,8 +145,14 @@ impl<'py> Description<'py> {
     }
 }
 
+/// The Python object that a data type is.
+pub(crate) fn object<'py>(py: Python<'py>, descriptor: Descriptor<'_>) -> Bound<'py, PyAny> {
+    // SAFETY: the thread is attached, as `py` witnesses, and `descriptor` is a live object.
+    unsafe { Bound::from_borrowed_ptr(py, descriptor.as_ptr().cast()) }
+}
+
 /// The Python exception for an error; takes the one that is set, if the error says so.
-fn numpy_exception(py: Python<'_>, error: Error) -> PyErr {
+pub(crate) fn numpy_exception(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::ImportFailed => import_exception(py, exception::fetch(py)),
         Error::NoDescriptor => exception::fetch(py),

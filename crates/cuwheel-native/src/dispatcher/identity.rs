@@ -1,0 +1,107 @@
+//! Numbers for objects that take part in types: classes and data types of structures.
+//!
+//! A fingerprint cannot hold the object, and its address may be another object's later on. Numbers are never used
+//! again, and the objects are kept for as long as their numbers are.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use cuwheel_dispatcher::Memo;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+/// How many objects of a kind are kept. When there are more, all get new numbers; values are then typed once more.
+const CAPACITY: usize = 4096;
+
+/// How many data types are known by their address.
+const IN_USE: usize = 64;
+
+static CLASSES: LazyLock<Memo<usize, (u64, Py<PyAny>)>> = LazyLock::new(|| Memo::new(CAPACITY));
+/// By address: a short cut for the few that are in use at a time. Programs may make new ones at each call.
+static DATA_TYPES: LazyLock<Memo<usize, DataType>> = LazyLock::new(|| Memo::new(IN_USE));
+/// By equality: a dictionary from [`structure_key`] to the number.
+static EQUAL_DATA_TYPES: Mutex<Option<Py<PyDict>>> = Mutex::new(None);
+
+struct DataType {
+    number: u64,
+    /// As it was when the number was given: the names may be changed in place.
+    hash: isize,
+    #[expect(dead_code, reason = "keeps the address from being that of another one")]
+    object: Py<PyAny>,
+}
+
+fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The number of a class.
+pub(super) fn of_class(class: &Bound<'_, PyAny>) -> u64 {
+    let address = class.as_ptr().addr();
+    CLASSES.get(&address, |(number, _)| *number).unwrap_or_else(|| {
+        let number = next_number();
+        // Another thread may have done the same: then one of the two numbers is used no more.
+        drop(CLASSES.insert(address, (number, class.clone().unbind())));
+        number
+    })
+}
+
+/// The number of the data type of a structure: the same for data types that are equal, and equally aligned.
+pub(super) fn of_structure(data_type: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let (address, hash) = (data_type.as_ptr().addr(), data_type.hash()?);
+    let known = DATA_TYPES.get(&address, |known| (known.hash == hash).then_some(known.number));
+    if let Some(number) = known.flatten() {
+        return Ok(number);
+    }
+    let py = data_type.py();
+    let numbers = equal_data_types(py);
+    let key = structure_key(data_type)?;
+    let number = if let Some(number) = numbers.get_item(&key)? {
+        number.extract()?
+    } else {
+        let number = next_number();
+        numbers.set_item(&key, number)?;
+        number
+    };
+    drop(DATA_TYPES.insert(address, DataType { number, hash, object: data_type.clone().unbind() }));
+    Ok(number)
+}
+
+/// The dictionary, or a new one if it is full.
+fn equal_data_types(py: Python<'_>) -> Bound<'_, PyDict> {
+    let known =
+        EQUAL_DATA_TYPES.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.clone_ref(py));
+    if let Some(known) = known
+        && known.bind(py).len() < CAPACITY
+    {
+        return known.into_bound(py);
+    }
+    let new = PyDict::new(py);
+    let former = EQUAL_DATA_TYPES.lock().unwrap_or_else(PoisonError::into_inner).replace(new.clone().unbind());
+    // Not under the lock: it may run code.
+    drop(former);
+    new
+}
+
+/// NumPy takes structures for equal that differ in whether they are aligned, at any depth. Types tell them apart.
+fn structure_key<'py>(data_type: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let mut alignments = Vec::new();
+    push_alignments(data_type, &mut alignments)?;
+    (data_type, PyBytes::new(data_type.py(), &alignments)).into_pyobject(data_type.py())
+}
+
+fn push_alignments(data_type: &Bound<'_, PyAny>, alignments: &mut Vec<u8>) -> PyResult<()> {
+    let py = data_type.py();
+    let base = data_type.getattr(intern!(py, "base"))?;
+    let fields = base.getattr(intern!(py, "fields"))?;
+    if fields.is_none() {
+        return Ok(());
+    }
+    alignments.push(u8::from(base.getattr(intern!(py, "isalignedstruct"))?.is_truthy()?));
+    for name in base.getattr(intern!(py, "names"))?.try_iter()? {
+        push_alignments(&fields.get_item(name?)?.get_item(0)?, alignments)?;
+    }
+    Ok(())
+}

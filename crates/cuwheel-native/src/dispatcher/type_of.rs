@@ -1,0 +1,291 @@
+//! The types of arguments, as codes.
+//!
+//! What can be told from the value itself is told here; otherwise the value's attribute `_numba_type_` says it, or the
+//! dispatcher's method `typeof_pyval`. An answer is remembered only for values that Python would type alike.
+
+use std::array;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use cuwheel_dispatcher::{Fingerprint, Item, Layout, Memo, TypeCode};
+use cuwheel_numpy::{Array, Scalar};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyType};
+
+use super::class_set::ClassSet;
+use super::device_array::DeviceArrays;
+use super::fingerprint::{self, Reader, Refusal, class_pointer};
+use crate::{exception, number, numpy};
+
+/// The types whose codes are known from the start.
+const NUMBERS: [&str; 12] = [
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+];
+const INT64: usize = 6;
+const FLOAT64: usize = 9;
+const COMPLEX128: usize = 11;
+
+/// Arrays with more dimensions than this, or none, are known by their fingerprints.
+const MAX_DIMENSIONS: usize = 5;
+/// How many fingerprints are remembered.
+const CAPACITY: usize = 4096;
+
+/// The latest that `typeof_init` made.
+static CURRENT: RwLock<Option<Arc<TypeOf>>> = RwLock::new(None);
+
+/// What `typeof_init` said, and what was found out since.
+pub(super) struct TypeOf {
+    omitted: Py<PyType>,
+    numbers: [TypeCode; NUMBERS.len()],
+    /// By [`ArrayKind::position`].
+    arrays: [OnceLock<Typed>; ArrayKind::COUNT],
+    device_arrays: DeviceArrays,
+    opaque: ClassSet,
+    fingerprints: Memo<Box<[u8]>, Typed>,
+}
+
+/// The code of a type, which is good for as long as the type is alive.
+pub(super) struct Typed {
+    pub(super) code: TypeCode,
+    #[expect(dead_code, reason = "keeps the type alive, and with it its code")]
+    type_object: Py<PyAny>,
+}
+
+/// What Python says about a value.
+pub(super) struct Answer {
+    typed: Typed,
+    /// Whether the value itself said it: then nothing follows for other values, however alike.
+    is_of_the_value: bool,
+}
+
+/// An array that is known without a fingerprint: aligned, writeable, of numbers in this machine's byte order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ArrayKind {
+    dimension_count: usize,
+    layout: Layout,
+    number: usize,
+}
+
+impl ArrayKind {
+    const COUNT: usize = MAX_DIMENSIONS * 3 * NUMBERS.len();
+
+    /// `type_number` is that of NumPy. `None` if arrays of this kind are not known without a fingerprint.
+    pub(super) fn new(dimension_count: usize, layout: Layout, type_number: i32) -> Option<Self> {
+        if !(1..=MAX_DIMENSIONS).contains(&dimension_count) {
+            return None;
+        }
+        Some(Self { dimension_count, layout, number: number_of(type_number)? })
+    }
+
+    /// Different for different kinds, and below [`Self::COUNT`].
+    pub(super) fn position(self) -> usize {
+        let layout = match self.layout {
+            Layout::Any => 0,
+            Layout::C => 1,
+            Layout::Fortran => 2,
+        };
+        ((self.dimension_count - 1) * 3 + layout) * NUMBERS.len() + self.number
+    }
+}
+
+/// The place in [`NUMBERS`] of a type of NumPy. `long long` has none, though it is as large as `long`.
+fn number_of(type_number: i32) -> Option<usize> {
+    match type_number {
+        1..=8 => usize::try_from(type_number - 1).ok(),
+        11 => Some(8),
+        12 => Some(FLOAT64),
+        14 => Some(10),
+        15 => Some(COMPLEX128),
+        _ => None,
+    }
+}
+
+impl TypeOf {
+    /// Makes what `typeof_init` was told current.
+    pub(super) fn install(omitted: &Bound<'_, PyType>, codes: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = omitted.py();
+        numpy::import(py)?;
+        let mut numbers = [TypeCode::from(0); NUMBERS.len()];
+        for (place, name) in numbers.iter_mut().zip(NUMBERS) {
+            let Some(code) = codes.get_item(name)? else {
+                let message = format!("the codes have none for {name}; give one for each of {}", NUMBERS.join(", "));
+                return Err(exception::new::<PyValueError>(py, message));
+            };
+            *place = number::type_code(&code)?;
+        }
+        let new = Self {
+            omitted: omitted.clone().unbind(),
+            numbers,
+            arrays: array::from_fn(|_| OnceLock::new()),
+            device_arrays: DeviceArrays::default(),
+            opaque: ClassSet::default(),
+            fingerprints: Memo::new(CAPACITY),
+        };
+        let former = CURRENT.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(new));
+        // Not under the lock: it may run code.
+        drop(former);
+        Ok(())
+    }
+
+    /// What `typeof_init` made last, if it was called.
+    pub(super) fn current() -> Option<Arc<Self>> {
+        CURRENT.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same, or an exception.
+    pub(super) fn required(py: Python<'_>) -> PyResult<Arc<Self>> {
+        Self::current().ok_or_else(|| {
+            let message = "arguments cannot be typed before typeof_init() of this module was called; call it first";
+            exception::new::<PyRuntimeError>(py, message)
+        })
+    }
+
+    /// The class of arguments left out.
+    pub(super) fn omitted<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
+        self.omitted.bind(py)
+    }
+
+    /// The code of the type of an argument of a call of `dispatcher`.
+    pub(super) fn code(&self, dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
+        let py = value.py();
+        let class = value.get_type_ptr();
+        // Of any size: see docs/overlay.md.
+        if class == class_pointer::<PyInt>(py) {
+            return Ok(self.numbers[INT64]);
+        }
+        if class == class_pointer::<PyFloat>(py) {
+            return Ok(self.numbers[FLOAT64]);
+        }
+        if class == class_pointer::<PyComplex>(py) {
+            return Ok(self.numbers[COMPLEX128]);
+        }
+        if self.opaque.has(class) {
+            return Ok(ask(dispatcher, value)?.typed.code);
+        }
+        let (numpy, object) = (numpy::import(py)?, numpy::borrow(value));
+        if let Some(array) = numpy.array(object) {
+            if !array.is_exact() && fingerprint::is_array_of_its_own_kind(value)? {
+                return Ok(ask(dispatcher, value)?.typed.code);
+            }
+            return self.code_of_array(dispatcher, value, array);
+        }
+        if let Some(scalar) = numpy.scalar(object) {
+            return self.code_of_scalar(dispatcher, value, scalar);
+        }
+        if let Some(code) = self.device_arrays.code(numpy, dispatcher, value)? {
+            return Ok(code);
+        }
+        match Reader::fingerprint(value, Some(self.omitted(py))) {
+            Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint),
+            Err(Refusal::Opaque) => {
+                self.opaque.add(&value.get_type());
+                Ok(ask(dispatcher, value)?.typed.code)
+            }
+            Err(Refusal::Unknown) => Ok(ask(dispatcher, value)?.typed.code),
+            Err(Refusal::Raised(error)) => Err(error),
+        }
+    }
+
+    fn code_of_scalar(
+        &self,
+        dispatcher: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        scalar: Scalar<'_>,
+    ) -> PyResult<TypeCode> {
+        let item = fingerprint::item_of_scalar(value.py(), scalar)?;
+        if let Some(Item::Number { type_number, is_swapped: false }) = item
+            && let Some(number) = number_of(i32::from(type_number))
+        {
+            return Ok(self.numbers[number]);
+        }
+        let Some(item) = item else { return Ok(ask(dispatcher, value)?.typed.code) };
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.scalar(item);
+        self.code_by(dispatcher, value, fingerprint)
+    }
+
+    fn code_of_array(
+        &self,
+        dispatcher: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        array: Array<'_>,
+    ) -> PyResult<TypeCode> {
+        let py = value.py();
+        let outline = array.outline();
+        if outline.is_behaved() {
+            let layout = Layout::of(outline.flags().is_c_contiguous(), outline.flags().is_f_contiguous());
+            if let Some(kind) = ArrayKind::new(outline.dimension_count(), layout, outline.element().type_number()) {
+                let place = &self.arrays[kind.position()];
+                if let Some(typed) = place.get() {
+                    return Ok(typed.code);
+                }
+                let answer = ask(dispatcher, value)?;
+                return Ok(answer.remember(|typed| drop(place.set(typed))));
+            }
+        }
+        let mut fingerprint = Fingerprint::new();
+        match fingerprint::write_array(&mut fingerprint, py, array) {
+            Ok(()) => self.code_by(dispatcher, value, fingerprint),
+            Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.typed.code),
+            Err(Refusal::Raised(error)) => Err(error),
+        }
+    }
+
+    fn code_by(
+        &self,
+        dispatcher: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        fingerprint: Fingerprint,
+    ) -> PyResult<TypeCode> {
+        if let Some(code) = self.fingerprints.get(fingerprint.as_bytes(), |typed| typed.code) {
+            return Ok(code);
+        }
+        let answer = ask(dispatcher, value)?;
+        Ok(answer.remember(|typed| drop(self.fingerprints.insert(fingerprint.into_bytes(), typed))))
+    }
+}
+
+impl Answer {
+    /// Keeps the answer for values like this one, if it holds for them, and returns the code.
+    fn remember(self, keep: impl FnOnce(Typed)) -> TypeCode {
+        let code = self.typed.code;
+        if !self.is_of_the_value {
+            keep(self.typed);
+        }
+        code
+    }
+
+    /// The answer, for who knows what it depends on.
+    pub(super) fn into_typed(self) -> Typed {
+        self.typed
+    }
+}
+
+/// Asks Python for the type of a value: the value's own `_numba_type_`, or else the dispatcher's `typeof_pyval`.
+pub(super) fn ask(dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Answer> {
+    let py = value.py();
+    let own = match value.getattr(intern!(py, "_numba_type_")) {
+        Ok(own) => Some(own).filter(|own| !own.is_none()),
+        Err(error) if exception::is_ordinary(py, &error) => None,
+        Err(error) => return Err(error),
+    };
+    let is_of_the_value = own.is_some();
+    let type_object = match own {
+        Some(own) => own,
+        None => dispatcher.call_method1(intern!(py, "typeof_pyval"), (value,))?,
+    };
+    let code = number::type_code(&type_object.getattr(intern!(py, "_code"))?)?;
+    Ok(Answer { typed: Typed { code, type_object: type_object.unbind() }, is_of_the_value })
+}
