@@ -4,23 +4,55 @@ They import the installed package; nothing here may put the source tree on the p
 are helpers, which pytest lets the tests import by name.
 """
 
+import os
+
 import pytest
 import upstream
+from dispatching import Implementation
 from hypothesis import settings
 
-# The same examples in every run: a failure is never a matter of luck, nor of the speed of the machine.
+# The same examples in every run: a failure is never a matter of luck, nor of the speed of the machine. On demand others,
+# and as many as one likes.
+EXAMPLES = os.environ.get("CUWHEEL_TEST_EXAMPLES")
 settings.register_profile("cuwheel", derandomize=True, deadline=None, max_examples=200, database=None)
-settings.load_profile("cuwheel")
+settings.register_profile("more", derandomize=False, deadline=None, max_examples=int(EXAMPLES or 1), database=None)
+settings.load_profile("more" if EXAMPLES else "cuwheel")
 
 
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
 
 
+def load_upstream(name):
+    try:
+        return upstream.load_dispatcher() if name == "_dispatcher" else upstream.load(name)
+    except upstream.NotInstalled as reason:
+        pytest.skip(str(reason))
+
+
 @pytest.fixture(scope="session")
 def upstream_mviewbuf():
     """The C module that ours replaces."""
-    try:
-        return upstream.load_mviewbuf()
-    except upstream.NotInstalled as reason:
-        pytest.skip(str(reason))
+    return load_upstream("mviewbuf")
+
+
+@pytest.fixture(scope="session")
+def upstream_helperlib():
+    """The C module that ours replaces."""
+    return load_upstream("_helperlib")
+
+
+@pytest.fixture(scope="session")
+def theirs():
+    """The C++ modules that ours replace."""
+    typeconv, dispatcher = load_upstream("_typeconv"), load_upstream("_dispatcher")
+    return Implementation(typeconv, dispatcher)
+
+
+@pytest.fixture(scope="session")
+def ours(theirs):
+    """What replaces them: with the class that is for the release that we compare with."""
+    from cuwheel import _dispatcher, _typeconv
+
+    has_launch_config = hasattr(theirs.module, "get_current_launch_config")
+    return Implementation(_typeconv, _dispatcher, None if has_launch_config else _dispatcher.PlainDispatcher)

@@ -9,13 +9,16 @@ import sys
 from pathlib import Path
 
 import cuwheel
+import cuwheel._dispatcher
+import cuwheel._helperlib
 import cuwheel._native
 import cuwheel._numpy
+import cuwheel._typeconv
 import cuwheel.mviewbuf
 import fresh_python
 import pytest
 
-MODULES = ["mviewbuf", "_numpy"]
+MODULES = ["mviewbuf", "_dispatcher", "_helperlib", "_numpy", "_typeconv"]
 
 
 def test_version_is_that_of_the_distribution():
@@ -23,7 +26,7 @@ def test_version_is_that_of_the_distribution():
 
 
 def test_all_names_exist():
-    for module in (cuwheel, cuwheel.mviewbuf, cuwheel._numpy):
+    for module in (cuwheel, *(getattr(cuwheel, name) for name in MODULES)):
         assert sorted(module.__all__) == sorted(set(module.__all__))
         assert all(hasattr(module, name) for name in module.__all__)
 
@@ -46,7 +49,7 @@ def test_the_modules_are_found_without_importing_them():
 
 
 def test_members_are_pickled_by_name():
-    for module in (cuwheel.mviewbuf, cuwheel._numpy):
+    for module in (cuwheel.mviewbuf, cuwheel._dispatcher, cuwheel._numpy, cuwheel._typeconv):
         for name in module.__all__:
             member = getattr(module, name)
             assert member.__module__ == module.__name__
@@ -62,14 +65,14 @@ def test_importing_imports_nothing_else():
         before = set(sys.modules)
         import cuwheel
         print(sorted(set(sys.modules) - before))
-        import cuwheel.mviewbuf, cuwheel._numpy
+        import cuwheel.mviewbuf, cuwheel._dispatcher, cuwheel._helperlib, cuwheel._numpy, cuwheel._typeconv
         print(sorted(set(sys.modules) - before))
         """,
         site=False,
     )
     package, modules = printed.splitlines()
     assert package == str(["cuwheel"])
-    assert modules == str(["cuwheel", "cuwheel._native", "cuwheel._numpy", "cuwheel.mviewbuf"])
+    assert modules == str(["cuwheel", *sorted(f"cuwheel.{name}" for name in [*MODULES, "_native"])])
 
 
 def test_modules_are_imported_when_they_are_first_used():
@@ -197,7 +200,9 @@ def test_reload_and_import_after_deletion():
             import cuwheel.mviewbuf
             assert cuwheel.mviewbuf is not first
             assert cuwheel.mviewbuf.memoryview_get_extents_info((3, 4), (-32, 8), 2, 8) == (-64, 32)
-            assert sorted(cuwheel._native.__all__) == ["__version__", "_numpy", "mviewbuf"]
+            names = {"mviewbuf", "_devicearray_base", "_dispatcher", "_helperlib", "_numpy", "_typeconv"}
+            assert {*cuwheel._native.__all__} == {"__version__", *names}
+            assert len(cuwheel._native.__all__) == 7
             memoryview(type("C", (first.MemAlloc,), {"_buflen_": 0, "_bufptr_": 1})())
         print("done")
         """

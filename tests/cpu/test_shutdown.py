@@ -3,6 +3,21 @@
 import fresh_python
 import pytest
 
+#: The same for what needs NumPy.
+NUMPY_CALLS = [
+    ("describe(array)", None),
+    ("describe(scalar)", None),
+    ("describe(dtype)", None),
+    ("describe(5)", "TypeError"),
+    ("compute_fingerprint(array)", None),
+    ("compute_fingerprint(scalar)", None),
+    ("compute_fingerprint(dtype)", None),
+    ("compute_fingerprint(writable)", None),
+    ("compute_fingerprint((1, [2.0]))", None),
+    ("compute_fingerprint('text')", "NotImplementedError"),
+    ("compute_fingerprint([])", "ValueError"),
+]
+
 #: Every public function, when it succeeds and when it fails, and the exception.
 CALLS = [
     ("get_buffer(writable)", None),
@@ -34,15 +49,25 @@ CALLS = [
     ("memoryview(Allocation(_bufptr_='x'))", "ValueError"),
     ("memoryview(Allocation(_bufptr_=0))", "ValueError"),
     ("memoryview(Allocation(_bufptr_=-1))", "OverflowError"),
-    ("describe(array)", None),
-    ("describe(scalar)", None),
-    ("describe(dtype)", None),
-    ("describe(5)", "TypeError"),
+    ("check_compatible(manager, 1, 2)", None),
+    ("check_compatible(5, 1, 2)", "TypeError"),
+    ("set_compatible(manager, 1, 2, 0)", "ValueError"),
+    ("select_overload(manager, (1,), ((1,),), 0, 0)", None),
+    ("select_overload(manager, (1,), ((1,), (1,)), 0, 0)", "TypeError"),
+    ("get_pointer(new_type_manager())", None),
+    ("dispatcher()._cuda_call()", "AttributeError"),
+    ("dispatcher()._insert([], len)", None),
+    ("dispatcher()._insert([1], len)", "ValueError"),
+    ("Dispatcher(0, 0, 0, (), (), 1)", "ValueError"),
+    ("Dispatcher()", "TypeError"),
+    ("swap_current_launch_args(5)", None),
+    ("get_current_launch_config()", None),
+    *NUMPY_CALLS,
 ]
 
 CALL_AT_EXIT = """
 import ctypes, itertools, os, sys
-from cuwheel import mviewbuf
+from cuwheel import _dispatcher, _typeconv, mviewbuf
 from cuwheel._numpy import describe
 
 call, numpy, prepared = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
@@ -61,7 +86,11 @@ class Last:
     # Whatever is needed is kept here: when this runs, the globals of modules are gone.
     def __init__(self):
         functions = {name.removeprefix("memoryview_"): value for name, value in vars(mviewbuf).items()}
+        functions |= vars(_typeconv) | vars(_dispatcher)
+        manager = _typeconv.new_type_manager()
+        arguments = (_typeconv.get_pointer(manager), 0, 0, (), (), 1)
         self.names = functions | dict(
+            manager=manager, dispatcher=lambda class_=_dispatcher.Dispatcher, arguments=arguments: class_(*arguments),
             describe=describe, Allocation=Allocation, array=array, scalar=scalar, dtype=dtype, memoryview=memoryview,
             repeat=itertools.repeat, writable=bytearray(8), without_strides=(ctypes.c_int * 3)(),
         )
@@ -86,7 +115,7 @@ if prepared:
 @pytest.mark.parametrize("prepared", [False, True], ids=["first call", "later call"])
 @pytest.mark.parametrize(("call", "exception"), CALLS, ids=[call for call, _ in CALLS])
 def test_functions_may_be_called_while_the_interpreter_finalises(call, exception, prepared):
-    if not call.startswith("describe"):
+    if (call, exception) not in NUMPY_CALLS:
         assert fresh_python.run(CALL_AT_EXIT, call, "missing", prepared) == str(exception)
         return
     assert fresh_python.run(CALL_AT_EXIT, call, "missing", prepared) == "ImportError"
@@ -102,6 +131,9 @@ WORK = {
     "an exception with a note": "mviewbuf.memoryview_get_extents_info((), (), 1, 0)",
     "plain results": "mviewbuf.memoryview_get_extents(writable)",
     "an import that fails": "describe(5)",
+    "a choice that fails": "_typeconv.select_overload(manager, (1,), ((2,),), 0, 0)",
+    "a callback": "dispatcher._cuda_call(__numba_cuda_launch_config__=5)",
+    "a handle": "_typeconv.get_pointer(_typeconv.new_type_manager())",
 }
 
 
@@ -113,7 +145,7 @@ def test_daemon_threads_may_be_inside_the_library_when_the_process_exits(call):
             f"""
             import sys, threading, time
             sys.modules["numpy"] = None
-            from cuwheel import mviewbuf
+            from cuwheel import _dispatcher, _typeconv, mviewbuf
             from cuwheel._numpy import describe
 
             def linger(value):
@@ -129,6 +161,12 @@ def test_daemon_threads_may_be_inside_the_library_when_the_process_exits(call):
                 def __index__(self):
                     return linger(3)
 
+            class Compiling(_dispatcher.Dispatcher):
+                def _compile_for_args(self):
+                    return linger(_dispatcher.get_current_launch_config())
+
+            manager = _typeconv.new_type_manager()
+            dispatcher = Compiling(_typeconv.get_pointer(manager), 0, 0, (), (), 1)
             names = dict(globals(), allocation=Allocation(), number=Number(), writable=bytearray(8))
             code = compile({call!r}, "call", "eval")
 

@@ -36,7 +36,8 @@ def docstring(node) -> str:
 
 
 def test_every_module_has_a_stub():
-    assert [stub.stem for stub in STUBS] == ["__init__", "_native", "_numpy", "mviewbuf"]
+    modules = ["__init__", "_dispatcher", "_helperlib", "_native", "_numpy", "_typeconv", "mviewbuf"]
+    assert [stub.stem for stub in STUBS] == modules
     assert (STUBS[0].parent / "py.typed").exists()
 
 
@@ -64,8 +65,10 @@ FUNCTIONS = [
 @pytest.mark.parametrize(("stub", "node"), FUNCTIONS, ids=[node.name for _, node in FUNCTIONS])
 def test_parameters(stub, node):
     module, _ = parse(stub)
-    parameters = inspect.signature(getattr(module, node.name)).parameters.values()
-    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.POSITIONAL_ONLY}
-    assert [parameter.name for parameter in parameters] == [argument.arg for argument in node.args.posonlyargs]
+    parameters = list(inspect.signature(getattr(module, node.name)).parameters.values())
+    declared = [(argument.arg, inspect.Parameter.POSITIONAL_ONLY) for argument in node.args.posonlyargs]
+    if node.args.vararg:
+        declared.append((node.args.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
+    assert [(parameter.name, parameter.kind) for parameter in parameters] == declared
     defaults = [parameter.default for parameter in parameters if parameter.default is not parameter.empty]
     assert defaults == [ast.literal_eval(default) for default in node.args.defaults]
