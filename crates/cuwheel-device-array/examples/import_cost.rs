@@ -1,7 +1,7 @@
 //! What it costs to make arrays of what others hand over: `cargo run --release --example import_cost`.
 //!
-//! Prints the least and the median of many short rounds, in nanoseconds for each array. The least is what it costs; the median
-//! also has what else the machine does.
+//! Prints the least and the median of many short rounds, in nanoseconds for each array. The least is what it costs; the
+//! median also has what else the machine does.
 
 use std::any::Any;
 use std::hint::black_box;

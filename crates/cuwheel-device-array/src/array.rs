@@ -14,7 +14,8 @@ use crate::{
 /// What an [`ArrayView`] is made of.
 #[derive(Debug, Clone)]
 pub struct ArrayParts {
-    /// The address of the first element, which is not the lowest one when a stride is negative. Ignored without elements.
+    /// The address of the first element, which is not the lowest one when a stride is negative. Ignored without
+    /// elements.
     pub pointer: u64,
     /// Shape and strides, made for `dtype`.
     pub layout: Layout,
@@ -188,8 +189,8 @@ impl ArrayView {
         self
     }
 
-    /// The same memory, with the kind and the device that the driver knows its address by, where the description may not
-    /// say: DLPack has no device numbers for memory that the host sees, and the CUDA array interface has no kinds.
+    /// The same memory, with the kind and the device that the driver knows its address by, where the description may
+    /// not say: DLPack has no device numbers for memory that the host sees, and the CUDA array interface has no kinds.
     ///
     /// Without elements nothing is asked, and nothing changes for memory that the driver does not know.
     pub fn located(mut self) -> Result<Self, DriverError> {
@@ -211,8 +212,8 @@ impl Array {
     /// An array over memory that someone else owns and `keep_alive` keeps.
     ///
     /// # Safety
-    /// Until `keep_alive` is dropped, all bytes that `view` describes are memory of the kind that it says, on that device,
-    /// and may be written unless it is read-only.
+    /// Until `keep_alive` is dropped, all bytes that `view` describes are memory of the kind that it says, on that
+    /// device, and may be written unless it is read-only.
     #[inline]
     pub unsafe fn borrowed(view: ArrayView, keep_alive: Arc<dyn Any + Send + Sync>) -> Self {
         Self { view, memory: keep_alive }

@@ -1,7 +1,7 @@
 //! Copies between arrays, and between arrays and memory of the host.
 //!
-//! Where the elements lie decides how few steps a copy takes: one for adjacent bytes, one for rows at a constant distance,
-//! and some for the rest. What the driver cannot do in few steps the processor rearranges.
+//! Where the elements lie decides how few steps a copy takes: one for adjacent bytes, one for rows at a constant
+//! distance, and some for the rest. What the driver cannot do in few steps the processor rearranges.
 
 mod dimensions;
 mod error;
@@ -56,7 +56,8 @@ impl<'a> HostRegionMut<'a> {
     /// The elements that lie around `address`, that of the first one, in `layout`.
     ///
     /// # Safety
-    /// All elements are memory of this process that can be written, and that nobody else uses, for as long as `'a` lasts.
+    /// All elements are memory of this process that can be written, and that nobody else uses, for as long as `'a`
+    /// lasts.
     #[inline]
     pub unsafe fn new(address: usize, layout: &'a Layout, dtype: DType) -> Self {
         Self { region: HostRegion { address, layout, dtype }, exclusive: PhantomData }
@@ -72,8 +73,8 @@ struct Place<'a> {
 }
 
 impl Array {
-    /// Copies elements of the same type and shape from the host to here, in the order of `stream`, a stream of this array's
-    /// device. Returns when they are there.
+    /// Copies elements of the same type and shape from the host to here, in the order of `stream`, a stream of this
+    /// array's device. Returns when they are there.
     ///
     /// # Errors
     /// The types or shapes differ, this array is read-only, the stream is being captured, or there is no memory to
@@ -83,8 +84,8 @@ impl Array {
         self.exchange(&source, Lead::Destination, self.device(), stream)
     }
 
-    /// Copies all elements to memory of the host for the same type and shape, in the order of `stream`, a stream of this
-    /// array's device. Returns when they are there.
+    /// Copies all elements to memory of the host for the same type and shape, in the order of `stream`, a stream of
+    /// this array's device. Returns when they are there.
     ///
     /// # Errors
     /// The types or shapes differ, the stream is being captured, or there is no memory to rearrange elements in.
@@ -95,12 +96,13 @@ impl Array {
         self.exchange(region, Lead::Source, self.device(), stream)
     }
 
-    /// Copies all elements to an array of the same type and shape, in the order of `stream`: a stream of the destination's
-    /// device, or of this array's if only this one is device memory.
+    /// Copies all elements to an array of the same type and shape, in the order of `stream`: a stream of the
+    /// destination's device, or of this array's if only this one is device memory.
     ///
-    /// `stream` waits for the streams of both arrays first, and they wait for it afterwards, unless one of them is being
-    /// captured: then the order is the caller's. The host waits only if one of them is ordinary host memory, if elements
-    /// have to be rearranged on the host, which a stream that is being captured never does, or if the driver wants to.
+    /// `stream` waits for the streams of both arrays first, and they wait for it afterwards, unless one of them is
+    /// being captured: then the order is the caller's. The host waits only if one of them is ordinary host memory, if
+    /// elements have to be rearranged on the host, which a stream that is being captured never does, or if the driver
+    /// wants to.
     ///
     /// # Errors
     /// The types or shapes differ, the destination is read-only, or there is no memory to rearrange elements in.
@@ -152,8 +154,8 @@ impl Array {
         HostRegion { address: self.address(), layout: self.layout(), dtype: self.dtype() }
     }
 
-    /// Copies between this array and memory of the host in the order of a stream of `device`; the side that leads is this
-    /// array's.
+    /// Copies between this array and memory of the host in the order of a stream of `device`; the side that leads is
+    /// this array's.
     fn exchange(&self, region: &HostRegion<'_>, lead: Lead, device: Device, stream: &Stream) -> Result<(), Error> {
         if self.size() == 0 {
             return Ok(());
@@ -167,7 +169,8 @@ impl Array {
                 Lead::Destination => (&here, &there),
                 Lead::Source => (&there, &here),
             };
-            // SAFETY: this array's memory is the host's, and the region's maker promises it for that; they do not overlap.
+            // SAFETY: this array's memory is the host's, and the region's maker promises it for that; they do not
+            // overlap.
             unsafe { host::copy(destination, source, item) };
             return Ok(());
         }
@@ -190,8 +193,8 @@ impl Array {
             return Err(CopyError::Capturing.into());
         }
         stream.wait_for(device, &stream.unordered(device, &[self])?)?;
-        // SAFETY: the array keeps its memory, the region's maker promises it until this returns, when the stream is done;
-        // the order of other streams that use the array was seen to.
+        // SAFETY: the array keeps its memory, the region's maker promises it until this returns, when the stream is
+        // done; the order of other streams that use the array was seen to.
         unsafe { transfer_host(driver, &here, &there, item, lead, overlaps, stream) }
     }
 
@@ -208,7 +211,8 @@ impl Array {
             return self.contiguous_copy(MemoryKind::Host, device, stream)?.copy_to(destination, stream);
         }
         stream.between(device, &[self, destination], || {
-            // SAFETY: both arrays keep their memory, which is freed in the order of their streams, which come behind this.
+            // SAFETY: both arrays keep their memory, which is freed in the order of their streams, which come behind
+            // this.
             Ok(unsafe { transfer::copy(driver, blocks, Host::Neither, stream) }?)
         })
     }
@@ -228,8 +232,8 @@ impl Array {
         let (to, from) = (driver.context(device)?, driver.context(self.device())?);
         stream.between(device, &[self, destination], || {
             let (destination, source, size) = (destination.pointer(), self.pointer(), self.size_bytes());
-            // SAFETY: both arrays keep their memory of this many bytes, which is freed in the order of their streams, which
-            // come behind this.
+            // SAFETY: both arrays keep their memory of this many bytes, which is freed in the order of their streams,
+            // which come behind this.
             Ok(unsafe { driver.cuMemcpyPeerAsync(destination, to, source, from, size, stream.raw()) }?)
         })
     }
@@ -322,7 +326,8 @@ impl Stream {
         arrays.iter().try_for_each(|array| self.order_after(device, array.stream(), array.device()))
     }
 
-    /// Puts work with `arrays` into this stream of `device`, behind what their streams do now and before what they will.
+    /// Puts work with `arrays` into this stream of `device`, behind what their streams do now and before what they
+    /// will.
     fn between(
         &self,
         device: Device,
@@ -338,7 +343,8 @@ impl Stream {
     }
 }
 
-/// Copies between memory of the driver's, `here`, and ordinary memory of the host, `there`. Returns when the copy is done.
+/// Copies between memory of the driver's, `here`, and ordinary memory of the host, `there`. Returns when the copy is
+/// done.
 ///
 /// # Safety
 /// The context of the stream's device is current, and `here` was put in the order of the stream. Both are memory until
@@ -392,8 +398,8 @@ unsafe fn transfer_host(
     Ok(())
 }
 
-/// How elements lie in memory of the host between the driver and where they come from or go to: in the order in which they
-/// lie in the driver's memory, but without gaps.
+/// How elements lie in memory of the host between the driver and where they come from or go to: in the order in which
+/// they lie in the driver's memory, but without gaps.
 struct Staging {
     strides: Dims,
     size_bytes: usize,

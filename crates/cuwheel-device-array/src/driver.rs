@@ -1,8 +1,8 @@
 //! The CUDA driver: found and started when first asked for, never linked.
 //!
-//! Three layers: the declarations are cudarc's, `functions.rs` turns each into a method with a typed error, and the rest
-//! of the crate builds owned types on those. Without a driver everything but its use works, and a function that an older
-//! driver lacks is missed only by what calls it.
+//! Three layers: the declarations are cudarc's, `functions.rs` turns each into a method with a typed error, and the
+//! rest of the crate builds owned types on those. Without a driver everything but its use works, and a function that an
+//! older driver lacks is missed only by what calls it.
 
 mod error;
 mod functions;
@@ -52,7 +52,8 @@ pub(crate) struct DeviceState {
 }
 
 impl Driver {
-    /// The driver, loaded and initialised by the first call. A failure is remembered: asking again gives the same error.
+    /// The driver, loaded and initialised by the first call. A failure is remembered: asking again gives the same
+    /// error.
     pub fn get() -> Result<&'static Self, DriverError> {
         static DRIVER: OnceLock<Result<Driver, DriverError>> = OnceLock::new();
         match DRIVER.get_or_init(Self::load) {
@@ -64,7 +65,8 @@ impl Driver {
     fn load() -> Result<Self, DriverError> {
         let mut searched = Vec::new();
         let mut open = |name: &'static str| {
-            // SAFETY: the initialisers of the driver's library expect nothing of who loads it; that is its makers' promise.
+            // SAFETY: the initialisers of the driver's library expect nothing of who loads it; that is its makers'
+            // promise.
             let library = unsafe { Library::new(name) };
             // What the loader says is behind the error, and names the file.
             library.map_err(|error| searched.push(error.source().unwrap_or(&error).to_string())).ok()
@@ -176,9 +178,9 @@ fn watch_for_fork() {
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the handler only writes an atomic variable, which is allowed after a fork of a process with threads, and it
-    // lives as long as the library that it is in: registration ends when that is unloaded.
-    // Out of memory is the only failure; then a child gets the driver's own, less clear error.
+    // SAFETY: the handler only writes an atomic variable, which is allowed after a fork of a process with threads, and
+    // it lives as long as the library that it is in: registration ends when that is unloaded. Out of memory is the only
+    // failure; then a child gets the driver's own, less clear error.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 

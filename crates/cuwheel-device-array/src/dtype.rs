@@ -275,6 +275,12 @@ impl DType {
         }
     }
 
+    /// Whether elements have a real and an imaginary part.
+    #[inline]
+    pub const fn is_complex(self) -> bool {
+        matches!(self, Self::Complex64 | Self::Complex128)
+    }
+
     /// The bytes of one element; `None` when elements are packed and share bytes.
     #[inline]
     pub const fn size_bytes(self) -> Option<usize> {

@@ -260,6 +260,17 @@ impl Layout {
         if bits % 8 == 0 { Ok(bits / 8) } else { Err(LayoutError::InsideByte { dtype }) }
     }
 
+    /// This layout with other dimensions over the same elements, whose strides are in the same unit.
+    fn with_dimensions(&self, shape: Dims, strides: Dims) -> Self {
+        let strides = match self.strides {
+            // Nothing is ever reached, so the unit does not matter, and elements are the unit for DLPack.
+            Strides::Bytes(_) if shape.contains(&0) => Strides::Elements(Dims::from_elem(1, shape.len())),
+            Strides::Bytes(_) => Strides::Bytes(strides),
+            Strides::Elements(_) => Strides::Elements(strides),
+        };
+        Self { shape, strides }
+    }
+
     /// This layout with some of its elements in other dimensions, whose strides are in the same unit. Some may be whole
     /// elements by now.
     fn with_dimensions_of(&self, shape: Dims, strides: Dims, dtype: DType) -> Result<Self, LayoutError> {

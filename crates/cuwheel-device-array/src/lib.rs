@@ -11,6 +11,24 @@
 //! assert_eq!(layout.size_bytes(DType::Float32).unwrap(), 96);
 //! # Ok::<(), cuwheel_device_array::LayoutError>(())
 //! ```
+//!
+//! Memory is used in the order of a stream, and goes back in that order when the last array that shares it is dropped:
+//!
+//! ```no_run
+//! use cuwheel_device_array::{Array, DType, Device, MemoryKind, Order, Stream};
+//!
+//! let device = Device::new(0);
+//! let stream = Stream::create(device)?;
+//! let ones = Array::empty(&[1024, 3], DType::Float32, MemoryKind::Device, device, &stream, Order::C)?;
+//! ones.fill_bytes(&1.0_f32.to_ne_bytes(), &stream)?;
+//! let columns = ones.transpose(None)?.contiguous_copy(MemoryKind::Pinned, device, &stream)?;
+//! stream.synchronize(device)?;
+//! # Ok::<(), cuwheel_device_array::Error>(())
+//! ```
+//!
+//! An address or a handle that comes from elsewhere is trusted in `unsafe` functions only. Everything else can be called
+//! with any arguments, in any thread, with and without a driver. As with NumPy, elements are plain memory: who lets two
+//! threads or streams use the same ones at the same time, while one of them writes, gets neither value for sure.
 
 mod array;
 mod copy;

@@ -45,8 +45,8 @@ impl Stream {
     /// A stream of someone else's: 0 and 1 are the legacy default stream, 2 is the per-thread default stream.
     ///
     /// # Safety
-    /// Any other `handle` is a `CUstream` that stays valid for as long as this value or a clone of it exists, be it that
-    /// `keep_alive` sees to that or the caller.
+    /// Any other `handle` is a `CUstream` that stays valid for as long as this value or a clone of it exists, be it
+    /// that `keep_alive` sees to that or the caller.
     #[inline]
     pub unsafe fn borrowed(handle: usize, keep_alive: Option<Arc<dyn Any + Send + Sync>>) -> Self {
         Self { handle, keep_alive }
@@ -128,8 +128,8 @@ impl Stream {
     /// As [`capture_status`](Self::capture_status), when the context is current.
     pub(crate) fn capture_status_here(&self, driver: &Driver) -> Result<CaptureStatus, DriverError> {
         let mut status: u32 = 0;
-        // SAFETY: the driver writes an integer of 32 bits, to a local variable; it is not taken as an enumeration, so any
-        // value is fine.
+        // SAFETY: the driver writes an integer of 32 bits, to a local variable; it is not taken as an enumeration, so
+        // any value is fine.
         let result = unsafe { driver.cuStreamIsCapturing(self.raw(), (&raw mut status).cast()) };
         match (result, status) {
             // The legacy stream cannot be used while a stream that waits for it is captured.

@@ -12,8 +12,8 @@ impl ArrayView {
         Ok(self.with_layout(layout, offset))
     }
 
-    /// The same elements, in the order of C, in another shape; one size may be negative, for whatever is left over. Fails
-    /// where only a copy can have the shape.
+    /// The same elements, in the order of C, in another shape; one size may be negative, for whatever is left over.
+    /// Fails where only a copy can have the shape.
     pub fn reshape(&self, shape: &[i64]) -> Result<Self, Error> {
         Ok(self.with_layout(self.layout().reshape(shape)?, 0))
     }
@@ -33,8 +33,8 @@ impl ArrayView {
         Ok(self.with_layout(self.layout().squeeze(axes)?, 0))
     }
 
-    /// The elements of dimensions of size one repeated until the shape is this one. The result is read-only, for several of
-    /// its elements are the same.
+    /// The elements of dimensions of size one repeated until the shape is this one. The result is read-only, for
+    /// several of its elements are the same.
     pub fn broadcast_to(&self, shape: &[i64]) -> Result<Self, Error> {
         Ok(self.with_layout(self.layout().broadcast_to(shape)?, 0).read_only())
     }

@@ -52,8 +52,8 @@ pub(super) enum Lead {
 }
 
 impl Blocks {
-    /// Two places of the same shape and with elements of `item` bytes, in the order in which they lie in the memory of the
-    /// side that leads. `None` when there is no element.
+    /// Two places of the same shape and with elements of `item` bytes, in the order in which they lie in the memory of
+    /// the side that leads. `None` when there is no element.
     pub(super) fn new(destination: &Place<'_>, source: &Place<'_>, item: i64, lead: Lead) -> Option<Self> {
         let sizes = destination.shape.iter().copied();
         if sizes.clone().any(|size| size == 0) {

@@ -94,8 +94,8 @@ impl Pattern {
     /// Puts the writes of all blocks, each a number of elements of `item` bytes, into a stream.
     ///
     /// # Safety
-    /// The context of the stream's device is current. All blocks are memory until the stream has done the writes, and what
-    /// other streams do with it is ordered.
+    /// The context of the stream's device is current. All blocks are memory until the stream has done the writes, and
+    /// what other streams do with it is ordered.
     unsafe fn write(&self, driver: &Driver, mut blocks: Blocks, item: i64, stream: &Stream) -> Result<(), DriverError> {
         let to_usize = |number: i64| usize::try_from(number).unwrap_or(0);
         let is_uniform = self.words.len() == 1;

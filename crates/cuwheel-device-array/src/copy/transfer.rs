@@ -19,8 +19,8 @@ pub(super) enum Host {
 /// Puts the copies of all blocks into a stream, as few as there can be.
 ///
 /// # Safety
-/// The context of the stream's device is current. Both sides are memory for all blocks until the stream has done the copies,
-/// and what other streams do with it is ordered.
+/// The context of the stream's device is current. Both sides are memory for all blocks until the stream has done the
+/// copies, and what other streams do with it is ordered.
 pub(super) unsafe fn copy(driver: &Driver, mut blocks: Blocks, host: Host, stream: &Stream) -> Result<(), DriverError> {
     let rows = blocks.take_rows();
     let width = blocks.width.unsigned_abs();

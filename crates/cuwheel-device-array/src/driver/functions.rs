@@ -25,8 +25,8 @@ macro_rules! functions {
             pub(super) fn load(library: &Library) -> Self {
                 Self {
                     $($(
-                        // SAFETY: the type is that of cudarc's declaration, which the constant below checks, but for the
-                        // result: an enumeration of 32 bits there, the integer that it is here.
+                        // SAFETY: the type is that of cudarc's declaration, which the constant below checks, but for
+                        // the result: an enumeration of 32 bits there, the integer that it is here.
                         $name: unsafe { library.get(stringify!($name)) }.ok().map(|symbol| *symbol),
                     )+)+
                 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::error::Tuple;
-use super::{Dims, Layout, LayoutError, Order, Strides, check_dimensions};
+use super::{Dims, Layout, LayoutError, Order, check_dimensions};
 use crate::{Classified, ErrorKind};
 
 /// Why elements cannot take another shape.
@@ -62,7 +62,8 @@ impl Layout {
         }
         let size = self.size();
         let mismatch = || ReshapeError::SizeMismatch { size, shape: Dims::from_slice(shape) };
-        // A product that does not fit is not the number of elements either, unless a size is zero; NumPy refuses that too.
+        // A product that does not fit is not the number of elements either, unless a size is zero; NumPy refuses that
+        // too.
         let known = shape.iter().filter(|size| **size >= 0);
         let known = known.copied().try_fold(1_i64, i64::checked_mul).ok_or_else(mismatch)?;
         let elements = size as i128;
@@ -76,8 +77,8 @@ impl Layout {
         Ok(resolved)
     }
 
-    /// The layout of the same elements, in the order of C, as an array of another shape; at most one size may be negative,
-    /// which stands for whatever is left over.
+    /// The layout of the same elements, in the order of C, as an array of another shape; at most one size may be
+    /// negative, which stands for whatever is left over.
     ///
     /// Fails with [`ReshapeError::NeedsCopy`] where only a copy can have the shape.
     pub fn reshape(&self, shape: &[i64]) -> Result<Self, ReshapeError> {
@@ -98,8 +99,8 @@ impl Layout {
 
     /// The strides with which these elements have another shape, if any do. There is at least one element.
     ///
-    /// Both shapes fall into groups of adjacent dimensions with equally many elements, from the outermost on. Inside of a
-    /// group, the dimensions can be divided differently if the elements of the group are equally far apart.
+    /// Both shapes fall into groups of adjacent dimensions with equally many elements, from the outermost on. Inside of
+    /// a group, the dimensions can be divided differently if the elements of the group are equally far apart.
     fn regroup(&self, shape: &[i64]) -> Option<Dims> {
         // Dimensions of one element do not say where elements lie.
         let mut old = self.shape.iter().copied().zip(self.raw_strides().iter().copied()).filter(|&(size, _)| size != 1);
@@ -141,17 +142,4 @@ fn group_strides(sizes: &[i64], stride: i64) -> Dims {
         strides[axis - 1] = strides[axis].saturating_mul(sizes[axis]);
     }
     strides
-}
-
-impl Layout {
-    /// This layout with other dimensions over the same elements, whose strides are in the same unit.
-    pub(super) fn with_dimensions(&self, shape: Dims, strides: Dims) -> Self {
-        let strides = match self.strides {
-            // Nothing is ever reached, so the unit does not matter, and elements are the unit for DLPack.
-            Strides::Bytes(_) if shape.contains(&0) => Strides::Elements(Dims::from_elem(1, shape.len())),
-            Strides::Bytes(_) => Strides::Bytes(strides),
-            Strides::Elements(_) => Strides::Elements(strides),
-        };
-        Self { shape, strides }
-    }
 }

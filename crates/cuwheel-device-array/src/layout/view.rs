@@ -7,8 +7,8 @@ impl Layout {
     /// The layout of the same bytes as elements of type `to` instead of `from`.
     ///
     /// Elements of the same size change nothing but their meaning. Otherwise the last dimension gets more or fewer
-    /// elements; it must be contiguous then, and hold a whole number of them. As in NumPy, a smaller element must go into
-    /// the larger one without rest, unless elements are packed.
+    /// elements; it must be contiguous then, and hold a whole number of them. As in NumPy, a smaller element must go
+    /// into the larger one without rest, unless elements are packed.
     pub fn view(&self, from: DType, to: DType) -> Result<Self, LayoutError> {
         if from.bits() == to.bits() {
             return Ok(self.clone());

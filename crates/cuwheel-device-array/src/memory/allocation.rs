@@ -16,10 +16,10 @@ const HOST_ALIGNMENT: usize = 256;
 
 /// Memory that is freed when this is dropped.
 ///
-/// Device memory comes from the device's current memory pool in the order of a stream and goes back in the same order, so
-/// neither waits. Memory of the other kinds is freed once the stream is done. Dropping never fails: what goes wrong is
-/// reported by the next call that can, see [`take_deferred_error`](crate::take_deferred_error). When the process ends
-/// and after a `fork` nothing is freed, for there is nothing left to free from.
+/// Device memory comes from the device's current memory pool in the order of a stream and goes back in the same order,
+/// so neither waits. Memory of the other kinds is freed once the stream is done. Dropping never fails: what goes wrong
+/// is reported by the next call that can, see [`take_deferred_error`](crate::take_deferred_error). When the process
+/// ends and after a `fork` nothing is freed, for there is nothing left to free from.
 #[derive(Debug)]
 pub struct Allocation(Block);
 
@@ -240,15 +240,15 @@ impl Block {
         }
         let driver = Driver::get()?;
         let _guard = self.device.enter_quietly(driver)?;
-        // Whoever drops the memory may be another thread, whose per-thread stream is another one. The legacy stream waits
-        // for all of them.
+        // Whoever drops the memory may be another thread, whose per-thread stream is another one. The legacy stream
+        // waits for all of them.
         let stream = if self.stream.is_per_thread() { Stream::LEGACY } else { self.stream.clone() };
         if stream.capture_status_here(driver)? != CaptureStatus::None {
             return driver.check(code::STREAM_CAPTURE_UNSUPPORTED, "cuMemFreeAsync");
         }
         if self.is_pooled {
-            // SAFETY: the memory is from a pool and not freed yet: its owner is being dropped, and work that uses it was
-            // ordered before this point of the stream by whoever put it in.
+            // SAFETY: the memory is from a pool and not freed yet: its owner is being dropped, and work that uses it
+            // was ordered before this point of the stream by whoever put it in.
             return unsafe { driver.cuMemFreeAsync(self.address, stream.raw()) };
         }
         unaffected_by_captures(driver, || {
@@ -272,8 +272,8 @@ impl Block {
     }
 }
 
-/// Runs what the driver takes for unsafe while any thread captures a stream: what is allocated or freed here is not part
-/// of anyone's capture, and must not end it.
+/// Runs what the driver takes for unsafe while any thread captures a stream: what is allocated or freed here is not
+/// part of anyone's capture, and must not end it.
 fn unaffected_by_captures(
     driver: &Driver,
     action: impl FnOnce() -> Result<(), DriverError>,

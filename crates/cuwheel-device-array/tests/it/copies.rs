@@ -12,8 +12,8 @@ use crate::model::positions;
 use crate::refusals;
 use crate::stub::{FIRST, KINDS, SECOND, Session, empty};
 
-/// How the dimensions of an array lie in memory: the order of each, whether it runs backwards, and the elements left out
-/// after it.
+/// How the dimensions of an array lie in memory: the order of each, whether it runs backwards, and the elements left
+/// out after it.
 type Arrangement = Vec<(u8, bool, i64)>;
 
 fn arrangements() -> impl Strategy<Value = Arrangement> {

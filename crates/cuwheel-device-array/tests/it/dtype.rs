@@ -16,6 +16,7 @@ fn every_spelling_of_a_type_leads_back_to_it() {
         assert_eq!(DType::from_dlpack(code, bits, lanes).unwrap(), dtype);
         assert_eq!(DType::from_name(dtype.name()).unwrap(), dtype);
         assert_eq!(dtype.bits(), u64::from(bits) * u64::from(lanes), "{dtype}");
+        assert_eq!(dtype.is_complex(), code == 5);
         if let Some(typestr) = dtype.typestr() {
             assert_eq!(DType::from_typestr(&typestr).unwrap(), dtype);
         }

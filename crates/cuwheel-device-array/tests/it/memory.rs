@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use cuwheel_device_array::{
-    Allocation, AllocationError, Classified, DType, Device, Error, ErrorKind, MemoryKind, Stream, pointer_attributes,
-    take_deferred_error,
+    Allocation, AllocationError, Array, Classified, DType, Device, Driver, Error, ErrorKind, Event, MemoryKind, Order,
+    Stream, pointer_attributes, take_deferred_error,
 };
 use expect_test::expect;
 
@@ -147,15 +147,60 @@ fn an_error_while_freeing_is_reported_by_the_next_call_and_only_by_it() {
     assert_eq!(take_deferred_error(), None);
     session.stub.reset();
     allocate().unwrap();
-    let free: unsafe extern "C" fn(u64) -> u32 =
-        // SAFETY: this is the declaration in `cuda.h`.
-        unsafe { session.stub.function(b"cuMemFree_v2\0") };
+    release(&session, &leaked);
+}
+
+/// Frees what a test kept this crate from freeing.
+fn release(session: &Session, addresses: &[u64]) {
     Stream::LEGACY.synchronize(FIRST).unwrap();
     let _context = FIRST.enter().unwrap();
-    for address in leaked {
-        // SAFETY: the memory is what could not be freed above.
-        assert_eq!(unsafe { free(address) }, 0);
+    for &address in addresses {
+        // SAFETY: this is the declaration in `cuda.h`, and the memory was not freed.
+        let code = unsafe { session.stub.function::<unsafe extern "C" fn(u64) -> u32>(b"cuMemFree_v2\0")(address) };
+        assert_eq!(code, 0);
     }
+}
+
+#[test]
+fn a_driver_that_is_shutting_down_is_no_error_of_a_destructor() {
+    let session = Session::start();
+    for (function, error) in [
+        ("cuCtxGetCurrent", "DEINITIALIZED"),
+        ("cuMemFreeAsync", "CONTEXT_IS_DESTROYED"),
+        ("cuStreamIsCapturing", "NOT_INITIALIZED"),
+    ] {
+        let array = empty(&[16], DType::Float32, MemoryKind::Device, &Stream::LEGACY);
+        let address = array.pointer();
+        session.stub.configure(&format!("fail={function}:1:{error}")).unwrap();
+        drop(array);
+        assert_eq!(take_deferred_error(), None, "{function}");
+        session.stub.reset();
+        release(&session, &[address]);
+    }
+}
+
+#[test]
+fn everything_can_be_used_by_several_threads_at_once() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Array>();
+    is_shared::<Allocation>();
+    is_shared::<Event>();
+    is_shared::<Driver>();
+    let _session = Session::start();
+    thread::scope(|scope| {
+        for device in [FIRST, SECOND, FIRST, SECOND] {
+            scope.spawn(move || {
+                for kind in KINDS.into_iter().cycle().take(40) {
+                    let stream = Stream::create(device).unwrap();
+                    let array = Array::empty(&[3, 5], DType::Int16, kind, device, &stream, Order::F).unwrap();
+                    array.fill_bytes(&[7, 0], &stream).unwrap();
+                    let copy =
+                        array.transpose(None).unwrap().contiguous_copy(MemoryKind::Device, device, &stream).unwrap();
+                    scope.spawn(move || drop(copy));
+                }
+            });
+        }
+    });
 }
 
 /// Runs `action` while `stream` is being captured. Returns the number of nodes of the graph, which is launched once.

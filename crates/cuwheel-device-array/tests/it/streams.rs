@@ -87,15 +87,15 @@ fn contexts_nest_and_the_one_before_comes_back() {
     let session = Session::start();
     let outer = FIRST.enter().unwrap();
     let pushed = || session.stub.report()["alive"]["contexts_pushed"].as_u64().unwrap();
-    assert_eq!(pushed(), 1);
+    assert_eq!((pushed(), Device::current()), (1, Ok(FIRST)));
     {
         let _same = FIRST.enter().unwrap();
         assert_eq!(pushed(), 1);
         let _other = SECOND.enter().unwrap();
-        assert_eq!(pushed(), 2);
+        assert_eq!((pushed(), Device::current()), (2, Ok(SECOND)));
     }
     drop(outer);
-    assert_eq!(pushed(), 0);
+    assert_eq!((pushed(), Device::current()), (0, Ok(FIRST)));
 }
 
 #[test]
