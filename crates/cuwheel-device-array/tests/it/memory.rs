@@ -81,6 +81,21 @@ fn memory_of_a_per_thread_stream_is_freed_in_order_by_another_thread() {
 }
 
 #[test]
+fn memory_is_freed_when_the_work_in_its_stream_is_done() {
+    for kind in KINDS {
+        let session = Session::start();
+        let stream = Stream::create(FIRST).unwrap();
+        let array = empty(&[100], DType::Float32, kind, &stream);
+        let source = empty(&[100], DType::Float32, MemoryKind::Device, &stream);
+        source.fill_zeros(&stream).unwrap();
+        source.copy_to(&array, &stream).unwrap();
+        drop((array, source));
+        // Device memory goes back in the order of the stream. A copy to ordinary memory had waited before.
+        assert_eq!(session.calls("cuStreamSynchronize"), u64::from(kind != MemoryKind::Device), "{kind}");
+    }
+}
+
+#[test]
 fn a_stream_outlives_the_memory_that_is_freed_in_its_order() {
     let session = Session::start();
     let stream = Stream::create(FIRST).unwrap();
