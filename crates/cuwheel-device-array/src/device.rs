@@ -56,23 +56,6 @@ impl Device {
         Driver::get().map(Driver::device_count)
     }
 
-    /// The device of the context that is current in this thread, such as CuPy's or torch's current device; device 0
-    /// when none is.
-    pub fn current() -> Result<Self, DriverError> {
-        let driver = Driver::get()?;
-        let mut context: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        unsafe { driver.cuCtxGetCurrent(&raw mut context) }?;
-        if context.is_null() {
-            return Ok(Self::new(0));
-        }
-        let mut handle = 0;
-        // SAFETY: the pointer is to a local variable, and a context is current.
-        unsafe { driver.cuCtxGetDevice(&raw mut handle) }?;
-        // The driver's own numbers for devices are their places in its list, as those here are.
-        Ok(Self::new(handle.unsigned_abs()))
-    }
-
     /// Makes the device's primary context current in this thread until the guard is dropped.
     ///
     /// The context is retained once and kept for the life of the process, as the CUDA runtime and other libraries do,
