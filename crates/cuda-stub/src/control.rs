@@ -24,6 +24,9 @@ pub enum ControlError {
         /// What the loader says.
         source: libloading::Error,
     },
+    /// It is the stand-in, but of other sources than the test.
+    #[error("{0} was built from other sources than this test; run `cargo build -p cuda-stub` in the same profile")]
+    OtherBuild(PathBuf),
     /// A text of settings was refused; the reason is on stderr.
     #[error("the stand-in refuses the settings `{0}`; the reason is on stderr")]
     Refused(String),
@@ -40,14 +43,32 @@ pub enum ControlError {
     },
 }
 
-/// The library that cargo built for this test: `libcuda.so` in the directory of the running executable, or in `deps` or the
-/// directory above.
+/// The library that cargo built for this test: `libcuda.so` in the directory of the running executable, or in `deps` of it or
+/// of the directory above.
 pub fn path() -> Result<PathBuf, ControlError> {
     let executable = std::env::current_exe()
         .map_err(|source| ControlError::File { path: PathBuf::from("/proc/self/exe"), source })?;
     let directories = executable.ancestors().skip(1).take(2).flat_map(|above| [above.to_owned(), above.join("deps")]);
     let mut candidates = directories.map(|directory| directory.join("libcuda.so"));
-    candidates.find(|candidate| candidate.is_file()).ok_or(ControlError::NotBuilt(executable))
+    candidates.find(|candidate| candidate.is_file()).ok_or(ControlError::NotBuilt(executable.clone()))
+}
+
+/// Makes `target/<profile>/libcuda.so` the library at `current`, if it is an older one. The loader finds it first when a test
+/// under cargo asks for `libcuda.so`, and only `cargo build` renews it.
+fn renew_the_built_one(current: &Path) -> Result<(), ControlError> {
+    let Some(profile) = current.parent().filter(|deps| deps.ends_with("deps")).and_then(Path::parent) else {
+        return Ok(());
+    };
+    let built = profile.join("libcuda.so");
+    let file = |path: &Path, source| ControlError::File { path: path.to_owned(), source };
+    let Ok(old) = std::fs::read(&built) else { return Ok(()) };
+    if old == std::fs::read(current).map_err(|source| file(current, source))? {
+        return Ok(());
+    }
+    // Tests of several processes may do this at once; each gives its link a name of its own and moves it into place.
+    let link = profile.join(format!("libcuda.so.{}", std::process::id()));
+    std::fs::hard_link(current, &link).map_err(|source| file(&link, source))?;
+    std::fs::rename(&link, &built).map_err(|source| file(&built, source))
 }
 
 /// Writes a copy of the stand-in, `libcuda.so.1` in `directory`, in which the loader does not find the functions `names`, in any
@@ -100,7 +121,9 @@ pub struct Stub {
 impl Stub {
     /// Loads the library that [`path`] finds.
     pub fn load() -> Result<Self, ControlError> {
-        Self::load_from(&path()?)
+        let path = path()?;
+        renew_the_built_one(&path)?;
+        Self::load_from(&path)
     }
 
     /// Loads the library at an absolute path. Whoever asks the loader for `libcuda.so.1` afterwards gets it too.
@@ -110,10 +133,16 @@ impl Stub {
         let library = unsafe { Library::new(path) }.map_err(not_loaded)?;
         // It is never unloaded: threads and exit handlers of the process hold on to it.
         let library: &'static Library = Box::leak(Box::new(library));
-        let stub = Self { library };
-        // SAFETY: the symbol is only looked for.
-        unsafe { library.get::<*const ()>(b"cudaStubReport\0") }.map_err(not_loaded)?;
-        Ok(stub)
+        // SAFETY: only the stand-in has a function of this name, and it gives a text that lasts.
+        let build = unsafe {
+            let build =
+                library.get::<unsafe extern "C" fn() -> *const c_char>(b"cudaStubBuild\0").map_err(not_loaded)?;
+            CStr::from_ptr(build())
+        };
+        if build.to_bytes_with_nul() != crate::BUILD.as_bytes() {
+            return Err(ControlError::OtherBuild(path.to_owned()));
+        }
+        Ok(Self { library })
     }
 
     /// Applies settings, in the grammar of the variable `CUDA_STUB`.

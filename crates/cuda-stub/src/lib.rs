@@ -36,6 +36,9 @@ mod work;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the stand-in driver is for 64-bit Linux, where a size is as wide as an address");
 
+/// What the library was built from, ended by a zero.
+pub(crate) const BUILD: &str = concat!(env!("CUDA_STUB_BUILD"), "\0");
+
 /// A size or distance in bytes as the language counts them.
 #[expect(clippy::cast_possible_truncation, reason = "the crate compiles only where both are 64 bits wide")]
 pub(crate) const fn index(bytes: u64) -> usize {

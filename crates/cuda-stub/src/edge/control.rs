@@ -7,6 +7,12 @@ use std::sync::atomic::Ordering;
 
 use super::{FORKED, Text, existing, lock};
 
+/// A hash of the sources that the library was built from.
+#[unsafe(no_mangle)]
+extern "C" fn cudaStubBuild() -> *const c_char {
+    crate::BUILD.as_ptr().cast()
+}
+
 /// Applies settings. Gives 0, or 1 with a line on stderr that says what is wrong with them.
 #[unsafe(no_mangle)]
 extern "C" fn cudaStubConfigure(text: Text) -> i32 {

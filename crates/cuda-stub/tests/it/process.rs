@@ -98,6 +98,17 @@ fn settings_come_from_the_variable() {
 }
 
 #[test]
+fn the_loader_gives_what_was_loaded_for_either_name() {
+    Stub::load().unwrap();
+    // SAFETY: the stand-in runs no code when it is loaded.
+    let [by_soname, by_file_name] =
+        [c"libcuda.so.1", c"libcuda.so"].map(|name| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) });
+    assert!(!by_soname.is_null());
+    // Outside cargo nobody may know the directory.
+    assert!(by_file_name.is_null() || by_file_name == by_soname);
+}
+
+#[test]
 fn calls_are_logged() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
