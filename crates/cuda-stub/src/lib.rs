@@ -2,7 +2,7 @@
 //! streams, events, graphs, modules and launches, runs no kernel, and says what a program did with them: what it left alive,
 //! what it used after its end, and what it touched in an order that nothing guarantees. It is a fixture, never a product.
 //!
-//! The model is plain Rust: [`driver::Driver`] and the files beside it. `edge` is the C border. What a test uses is
+//! The model is plain Rust: `driver::Driver` and the files beside it. `edge` is the C border. What a test uses is
 //! [`control`]. `docs/stand-in-driver.md` is the guide.
 
 mod access;

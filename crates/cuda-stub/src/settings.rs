@@ -155,7 +155,10 @@ mod tests {
     fn a_text_changes_what_it_names() {
         let mut settings = Settings::default();
         settings
-            .apply("devices=2; memory=4096;driver=12040;compute=103;missing=cuMemAllocAsync,cuMemFreeAsync_ptsz; fail=cuMemAlloc_v2:3+:OUT_OF_MEMORY;")
+            .apply(
+                "devices=2; memory=4096;driver=12040;compute=103;missing=cuMemAllocAsync,cuMemFreeAsync_ptsz; \
+                 fail=cuMemAlloc_v2:3+:OUT_OF_MEMORY;",
+            )
             .unwrap();
         assert_eq!((settings.devices, settings.memory_bytes, settings.driver_version), (2, 4096, 12_040));
         assert_eq!(settings.compute_capability, (10, 3));

@@ -28,6 +28,8 @@ use crate::settings::{AtExit, Settings, base_name};
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// Set in a child that was forked after the first call: its driver's state is a copy that belongs to nobody.
 static FORKED: AtomicBool = AtomicBool::new(false);
+/// Set once the process is ending and the driver's own handler has run: what is called later finds no driver.
+static ENDED: AtomicBool = AtomicBool::new(false);
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
 /// A thread as the driver knows it. The entry goes when the thread ends.
@@ -108,6 +110,7 @@ fn register_with_process() {
 /// Reports what is alive when the process ends, if that was asked for.
 extern "C" fn at_exit() {
     let outcome = catch_unwind(|| {
+        ENDED.store(true, Ordering::Relaxed);
         if FORKED.load(Ordering::Relaxed) {
             return false;
         }
@@ -149,13 +152,19 @@ fn call(function: &Function, per_thread_default: bool, body: impl FnOnce(&mut Dr
 }
 
 fn locked_call(function: &Function, per_thread_default: bool, body: impl FnOnce(&mut Driver) -> Outcome) -> Outcome {
-    if FORKED.load(Ordering::Relaxed) && function.class != Class::Always {
+    let forked = FORKED.load(Ordering::Relaxed);
+    let needs_state = function.class != Class::Always || function.symbol == "cuInit";
+    if forked && needs_state {
         refuse_in_child(function);
         return Err(Code::NOT_INITIALIZED);
     }
+    if needs_state && ENDED.load(Ordering::Relaxed) {
+        return Err(Code::DEINITIALIZED);
+    }
     let thread = THREAD.try_with(|key| key.0).unwrap_or(0);
     let (outcome, host_calls) = {
-        let mut slot = lock();
+        // In a forked child the lock may be held by a thread that was not copied.
+        let mut slot = if forked { DRIVER.try_lock().map_err(|_| Code::NOT_INITIALIZED)? } else { lock() };
         let driver = existing(&mut slot)?;
         let outcome =
             driver.enter(thread, function.name(), function.class, per_thread_default).and_then(|()| body(driver));

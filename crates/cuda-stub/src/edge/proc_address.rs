@@ -68,7 +68,8 @@ fn find(driver: &Driver, symbol: &str, version: i32, flags: u64) -> Outcome<(usi
         return Err(Code::INVALID_VALUE);
     }
     // A name may carry the suffix of the per-thread variants, but no version.
-    let Some(known) = FUNCTIONS.get(base_name(symbol)).filter(|_| !driver.settings.missing.contains(symbol)) else {
+    let Some(known) = FUNCTIONS.get(base_name(symbol)).filter(|_| !driver.settings.missing.contains(base_name(symbol)))
+    else {
         return Ok((0, NO_SYMBOL));
     };
     let per_thread = flags & PER_THREAD != 0 || is_per_thread(symbol);

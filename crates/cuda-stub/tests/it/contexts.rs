@@ -93,7 +93,10 @@ fn copies_between_devices_need_their_contexts() {
     assert_eq!(cu!(program, cuDevicePrimaryCtxRetain(&raw mut context => *mut u64, 1 => i32)), 0);
     assert_eq!(cu!(program, cuCtxPushCurrent_v2(context => u64)), 0);
     let there = program.allocate(4);
-    let copy = |context: u64| cu!(program, cuMemcpyPeer(there => u64, context => u64, here => u64, program.context => u64, 4 => usize));
+    let copy = |context: u64| {
+        let (from, to) = (program.context, context);
+        cu!(program, cuMemcpyPeer(there => u64, to => u64, here => u64, from => u64, 4 => usize))
+    };
     assert_eq!([copy(context), copy(0xbad)], [0, 201]);
     assert_eq!(cu!(program, cuMemFree_v2(there => u64)), 0);
     assert_eq!(cu!(program, cuCtxPopCurrent_v2(std::ptr::null_mut() => *mut u64)), 0);

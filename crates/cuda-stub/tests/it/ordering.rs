@@ -54,10 +54,8 @@ fn two_streams_without_an_event_race_and_both_places_are_named() {
     scene.fill(scene.second);
     assert_eq!(
         scene.program.violations(),
-        [
-            "cuMemsetD8Async (call n): writes # on stream # with nothing that orders it after cuMemsetD8Async (call n, stream \
-          #), which touched it (memory from cuMemAlloc (call n))"
-        ]
+        ["cuMemsetD8Async (call n): writes # on stream # with nothing that orders it after cuMemsetD8Async (call n, \
+             stream #), which touched it (memory from cuMemAlloc (call n))"]
     );
     assert_eq!(scene.finish(), 1);
 }
@@ -258,6 +256,36 @@ fn time_passes_between_events() {
     for event in [start, end, untimed] {
         assert_eq!(cu!(program, cuEventDestroy_v2(event => u64)), 0);
     }
+}
+
+#[test]
+fn threads_with_streams_of_their_own_do_not_disturb_each_other() {
+    let program = Program::start();
+    let work = |number: u8| {
+        assert_eq!(cu!(program, cuCtxSetCurrent(program.context => u64)), 0);
+        let stream = program.stream(NON_BLOCKING);
+        for _ in 0..200 {
+            let address = program.allocate_async(64, stream);
+            let mut bytes = [0_u8; 64];
+            let to = bytes.as_mut_ptr();
+            let codes = [
+                cu!(program, cuMemsetD8Async(address => u64, number => u8, 64 => usize, stream => u64)),
+                cu!(program, cuMemcpyDtoHAsync_v2(to => *mut u8, address => u64, 64 => usize, stream => u64)),
+                cu!(program, cuMemFreeAsync(address => u64, stream => u64)),
+            ];
+            assert_eq!((codes, bytes), ([0; 3], [number; 64]));
+        }
+        assert_eq!(cu!(program, cuStreamDestroy_v2(stream => u64)), 0);
+    };
+    std::thread::scope(|scope| {
+        for number in 1..=4 {
+            let work = &work;
+            scope.spawn(move || work(number));
+        }
+    });
+    assert_eq!(program.violations(), [""; 0]);
+    assert_eq!(program.stub.report()["calls"]["cuMemsetD8Async"], 800);
+    assert_eq!(program.alive("contexts_pushed"), 1, "a thread's stack goes with it");
 }
 
 #[test]

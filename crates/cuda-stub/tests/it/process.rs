@@ -1,12 +1,23 @@
 //! What concerns a whole process: its end, its children, its variable, and the loader. Each program is this executable again.
 
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use cuda::control::{Stub, copy_without};
 
 /// Where a program finds its name, and the library that it is to load if not the usual one.
 const PROGRAM: &str = "CUDA_STUB_TEST_PROGRAM";
 const LIBRARY: &str = "CUDA_STUB_TEST_LIBRARY";
+
+/// `cuDeviceGetCount`, for the exit handler of a program.
+static LATE: OnceLock<extern "C" fn(*mut i32) -> u32> = OnceLock::new();
+
+extern "C" fn late() {
+    if let Some(count) = LATE.get() {
+        let mut number = 0;
+        eprintln!("cuda-stub gives {} at the end", count(&raw mut number));
+    }
+}
 
 fn run(program: &str, settings: &str, library: Option<&std::path::Path>) -> (Option<i32>, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -31,6 +42,11 @@ fn program() {
         let count: extern "C" fn(*mut i32) -> u32 = stub.function(b"cuDeviceGetCount\0");
         let context: extern "C" fn(*mut u64, u32, i32) -> u32 = stub.function(b"cuCtxCreate_v2\0");
         let allocate: extern "C" fn(*mut u64, usize) -> u32 = stub.function(b"cuMemAlloc_v2\0");
+        if program == "late" {
+            LATE.set(count).unwrap();
+            // Before the first call, so that it runs after the driver's own handler.
+            libc::atexit(late);
+        }
         let code = initialise(0);
         let (mut handle, mut number) = (0_u64, 0_i32);
         match program.as_str() {
@@ -44,6 +60,7 @@ fn program() {
                 allocate(&raw mut handle, 24);
                 std::ptr::with_exposed_provenance::<u8>(usize::try_from(handle).unwrap()).read_volatile();
             }
+            "late" => {}
             "fork" => {
                 let child = libc::fork();
                 if child == 0 {
@@ -127,6 +144,11 @@ fn a_forked_child_is_told_once() {
          works; start the process anew (spawn) instead\n\
          cuda-stub's child ends with 33"
     );
+}
+
+#[test]
+fn after_the_end_there_is_no_driver() {
+    assert_eq!(run("late", "", None).1, "cuda-stub gives 4 at the end");
 }
 
 #[test]
