@@ -114,15 +114,16 @@ impl Driver {
         Ok(())
     }
 
-    /// `cuMemFree`. It waits for the context, unless the memory came from a pool.
+    /// `cuMemFree`. It waits for the context, unless the memory came from a pool. No context has to be current, as programs
+    /// that end know; another one may not be.
     pub(crate) fn free(&mut self, address: u64) -> Outcome {
-        let current = self.current()?;
+        let current = self.current_or_none();
         if address == 0 {
             return Ok(());
         }
         self.freeable(address)?;
         let owner = self.memory.get(address).ok_or(Code::INVALID_VALUE)?.owner;
-        if owner.context != current {
+        if let Some(current) = current.filter(|current| *current != owner.context) {
             self.violation(format_args!(
                 "{address:#x} belongs to the context {:#x} of device {}, and {current:#x} is current",
                 owner.context, owner.device

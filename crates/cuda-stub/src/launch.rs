@@ -147,6 +147,11 @@ impl Driver {
     }
 }
 
+/// How large a cluster may be; more than the portable size has to be asked for.
+pub(crate) fn most_blocks_per_cluster(non_portable: bool) -> u32 {
+    if non_portable { MOST_BLOCKS_PER_CLUSTER_NON_PORTABLE } else { MOST_BLOCKS_PER_CLUSTER }
+}
+
 impl Configuration {
     /// Checks against the limits of the device.
     fn check(&self, non_portable_cluster: bool) -> Outcome {
@@ -157,7 +162,7 @@ impl Configuration {
         if !fits(&self.grid, &MOST_GRID) || !fits(&self.block, &MOST_BLOCK) || threads > MOST_THREADS_PER_BLOCK.into() {
             return Err(Code::INVALID_VALUE);
         }
-        let most = if non_portable_cluster { MOST_BLOCKS_PER_CLUSTER_NON_PORTABLE } else { MOST_BLOCKS_PER_CLUSTER };
+        let most = most_blocks_per_cluster(non_portable_cluster);
         let cluster: u64 = self.cluster.iter().map(|extent| u64::from(*extent)).product();
         let divides = self.grid.iter().zip(&self.cluster).all(|(grid, cluster)| grid.checked_rem(*cluster) == Some(0));
         if cluster == 0 || cluster > most.into() || !divides {

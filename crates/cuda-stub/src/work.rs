@@ -31,11 +31,13 @@ pub(crate) struct Copy {
     pub(crate) source_side: Side,
 }
 
-/// A function of the host with its argument.
+/// A function of the host with its argument, of either of the two kinds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HostCall {
-    pub(crate) function: unsafe extern "C" fn(usize),
-    pub(crate) argument: usize,
+pub(crate) enum HostCall {
+    /// `CUhostFn`.
+    Function { function: unsafe extern "C" fn(usize), argument: usize },
+    /// `CUstreamCallback`, which gets the stream and its state too.
+    Callback { function: unsafe extern "C" fn(u64, u32, usize), stream: u64, argument: usize },
 }
 
 /// One piece of work.

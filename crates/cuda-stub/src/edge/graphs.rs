@@ -6,6 +6,20 @@ use crate::capture::Status;
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
 
+/// `CUgraphInstantiate_flags`: the sum of all, and the one by which a stream is named.
+const ALL_INSTANTIATE_FLAGS: u64 = 0xf;
+const UPLOAD: u64 = 2;
+
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct InstantiateParameters {
+    flags: u64,
+    upload_stream: u64,
+    error_node: u64,
+    result: u32,
+}
+
 exports! {
     [10010 Normal cuStreamBeginCapture_v2_ptsz] fn cuStreamBeginCapture_v2(stream: u64, mode: u32) |driver| {
         driver.begin_capture(stream, mode)
@@ -46,10 +60,26 @@ exports! {
 
     [12000 Normal] fn cuGraphInstantiateWithFlags(exec: Out<u64>, graph: u64, flags: u64) |driver| {
         exec.require()?;
-        if flags > 0xf {
+        if flags > ALL_INSTANTIATE_FLAGS {
             return Err(Code::INVALID_VALUE);
         }
         exec.set(driver.instantiate(graph)?)
+    }
+
+    [12000 Normal cuGraphInstantiateWithParams_ptsz] fn cuGraphInstantiateWithParams(
+        exec: Out<u64>, graph: u64, parameters: Out<InstantiateParameters>,
+    ) |driver| {
+        exec.require()?;
+        let mut wanted = super::In(parameters.0.cast_const()).get()?;
+        if wanted.flags > ALL_INSTANTIATE_FLAGS {
+            return Err(Code::INVALID_VALUE);
+        }
+        if wanted.flags & UPLOAD != 0 {
+            driver.stream_handle(wanted.upload_stream)?;
+        }
+        exec.set(driver.instantiate(graph)?)?;
+        (wanted.error_node, wanted.result) = (0, 0);
+        parameters.set(wanted)
     }
 
     [10000 Normal cuGraphLaunch_ptsz] fn cuGraphLaunch(exec: u64, stream: u64) |driver| {

@@ -5,7 +5,7 @@ use super::{In, Out};
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
 use crate::image::{Kernel, Parameter};
-use crate::launch::Configuration;
+use crate::launch::{Configuration, most_blocks_per_cluster};
 use crate::occupancy::{best_block, blocks_per_multiprocessor, shared_bytes_for};
 
 /// `CU_LAUNCH_PARAM_*`: how parameters are given in one block.
@@ -195,6 +195,14 @@ exports! {
         let kernel = kernel(driver, function)?;
         let blocks = u32::try_from(blocks).map_err(|_| Code::INVALID_VALUE)?;
         size.set(shared_bytes_for(&kernel, blocks) as usize)
+    }
+
+    [11080 Normal] fn cuOccupancyMaxPotentialClusterSize(size: Out<i32>, function: u64, config: In<LaunchConfig>)
+    |driver| {
+        let function = driver.function(function)?;
+        config.get()?.configuration()?;
+        let non_portable = driver.images.functions.get(function).is_some_and(|known| known.settings.non_portable_cluster);
+        size.set(most_blocks_per_cluster(non_portable).cast_signed())
     }
 
     [11080 Normal] fn cuOccupancyMaxActiveClusters(count: Out<i32>, function: u64, config: In<LaunchConfig>) |driver| {

@@ -23,6 +23,7 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use crate::driver::{Class, Driver};
 use crate::error::{Code, Outcome};
 use crate::settings::{AtExit, Settings, base_name};
+use crate::work::HostCall;
 
 /// The driver of the process. It exists from the first call on.
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -174,8 +175,13 @@ fn locked_call(function: &Function, per_thread_default: bool, body: impl FnOnce(
         (outcome, std::mem::take(&mut driver.host_calls))
     };
     for host_call in host_calls {
-        // SAFETY: the program gave this function with this argument to `cuLaunchHostFunc` to be called. No lock is held.
-        unsafe { (host_call.function)(host_call.argument) };
+        // SAFETY: the program gave this function with this argument to be called. No lock is held.
+        unsafe {
+            match host_call {
+                HostCall::Function { function, argument } => function(argument),
+                HostCall::Callback { function, stream, argument } => function(stream, 0, argument),
+            }
+        }
     }
     outcome
 }

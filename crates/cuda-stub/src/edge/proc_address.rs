@@ -63,13 +63,15 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Export>>> = LazyLock::new(|
     by_name
 });
 
-fn find(driver: &Driver, symbol: &str, version: i32, flags: u64) -> Outcome<(usize, u32)> {
+/// The address of a function, and how the search for it went. The log says what was not found.
+fn find(driver: &mut Driver, symbol: &str, version: i32, flags: u64) -> Outcome<(usize, u32)> {
     if flags & !ALL_FLAGS != 0 || version <= 0 {
         return Err(Code::INVALID_VALUE);
     }
     // A name may carry the suffix of the per-thread variants, but no version.
     let Some(known) = FUNCTIONS.get(base_name(symbol)).filter(|_| !driver.settings.missing.contains(base_name(symbol)))
     else {
+        driver.journal.log_line(format_args!("not found: {symbol}"));
         return Ok((0, NO_SYMBOL));
     };
     let per_thread = flags & PER_THREAD != 0 || is_per_thread(symbol);

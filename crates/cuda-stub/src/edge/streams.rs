@@ -110,12 +110,25 @@ exports! {
         driver.submit(handle, Work::Mark)
     }
 
+    // Unlike `cuLaunchHostFunc`, not in a capture.
+    [5000 Normal cuStreamAddCallback_ptsz] fn cuStreamAddCallback(
+        stream: u64, function: Option<unsafe extern "C" fn(u64, u32, usize)>, argument: usize, flags: u32,
+    ) |driver| {
+        let handle = driver.stream_handle(stream)?;
+        let function = function.filter(|_| flags == 0).ok_or(Code::INVALID_VALUE)?;
+        if let Some(capture) = driver.stream(handle)?.capture {
+            driver.invalidate_captures(|known| known.id == capture);
+            return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        driver.submit(handle, Work::HostCall(HostCall::Callback { function, stream, argument }))
+    }
+
     [10000 Normal cuLaunchHostFunc_ptsz] fn cuLaunchHostFunc(
         stream: u64, function: Option<unsafe extern "C" fn(usize)>, argument: usize,
     ) |driver| {
         let handle = driver.stream_handle(stream)?;
         let function = function.ok_or(Code::INVALID_VALUE)?;
-        driver.submit(handle, Work::HostCall(HostCall { function, argument }))
+        driver.submit(handle, Work::HostCall(HostCall::Function { function, argument }))
     }
 }
 

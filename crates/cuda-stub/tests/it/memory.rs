@@ -51,8 +51,9 @@ fn memory_of_another_context_is_not_freed() {
     assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 1);
     assert_eq!(program.violations(), ["cuMemFree (call n): # belongs to the context # of device 0, and # is current"]);
     assert_eq!(cu!(program, cuCtxDestroy_v2(other => u64)), 0);
+    assert_eq!(cu!(program, cuCtxSetCurrent(0 => u64)), 0);
+    assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0, "but without a context it is");
     assert_eq!(cu!(program, cuCtxSetCurrent(program.context => u64)), 0);
-    assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0);
 }
 
 #[test]
