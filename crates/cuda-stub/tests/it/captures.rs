@@ -140,6 +140,62 @@ fn streams_that_joined_a_capture_have_to_be_joined_back() {
 }
 
 #[test]
+fn a_capture_says_which_nodes_come_before_the_next() {
+    let program = Program::start();
+    let (stream, address) = (program.stream(1), program.allocate(8));
+    let information = || {
+        let (mut status, mut id, mut graph, mut count) = (9_u32, 0_u64, 0_u64, 0_usize);
+        let mut nodes: *const u64 = std::ptr::null();
+        let code = cu!(program, cuStreamGetCaptureInfo_v2(
+            stream => u64, &raw mut status => *mut u32, &raw mut id => *mut u64, &raw mut graph => *mut u64,
+            &raw mut nodes => *mut *const u64, &raw mut count => *mut usize
+        ));
+        // SAFETY: the driver gave so many handles, which are good until it is asked again.
+        let nodes = if count == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(nodes, count) }.to_vec() };
+        ((code, status), (id, graph), nodes)
+    };
+    assert_eq!(information(), ((0, 0), (0, 0), vec![]));
+    begin(&program, stream, RELAXED);
+    let (state, first, nodes) = information();
+    assert_eq!((state, nodes), ((0, 1), vec![]));
+    for _ in 0..2 {
+        program.fill(address, 8, stream);
+    }
+    let (_, again, nodes) = information();
+    let graph = end(&program, stream).unwrap();
+    assert_eq!((again, graph), (first, first.1));
+    let (mut all, mut count) = ([0_u64; 3], 3_usize);
+    let place = &raw mut count;
+    assert_eq!(cu!(program, cuGraphGetNodes(graph => u64, all.as_mut_ptr() => *mut u64, place => *mut usize)), 0);
+    assert_eq!((count, nodes), (2, vec![all[1]]));
+    assert_eq!(cu!(program, cuGraphDestroy(graph => u64)), 0);
+    assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0);
+    destroy_streams(&program, &[stream]);
+}
+
+#[test]
+fn memory_of_a_graph_lives_as_long_as_the_graph() {
+    let program = Program::start();
+    let stream = program.stream(1);
+    begin(&program, stream, GLOBAL);
+    let address = program.allocate_async(8, stream);
+    program.fill(address, 8, stream);
+    assert_eq!(cu!(program, cuMemFreeAsync(address => u64, stream => u64)), 0);
+    let graph = end(&program, stream).unwrap();
+    let mut exec = 0_u64;
+    assert_eq!(cu!(program, cuGraphInstantiateWithFlags(&raw mut exec => *mut u64, graph => u64, 0 => u64)), 0);
+    for _ in 0..2 {
+        assert_eq!(cu!(program, cuGraphLaunch(exec => u64, stream => u64)), 0);
+    }
+    assert_eq!(cu!(program, cuGraphDestroy(graph => u64)), 0);
+    assert_eq!(program.alive("allocations"), 1);
+    assert_eq!(cu!(program, cuGraphExecDestroy(exec => u64)), 0);
+    assert_eq!(program.alive("allocations"), 0);
+    destroy_streams(&program, &[stream]);
+    assert_eq!(program.violations(), [""; 0]);
+}
+
+#[test]
 fn memory_from_outside_is_not_freed_in_a_capture() {
     let program = Program::start();
     let stream = program.stream(1);

@@ -135,6 +135,27 @@ fn rows_and_slices_are_copied_with_their_pitches() {
 }
 
 #[test]
+fn rows_are_copied_on_a_stream_and_do_not_leave_their_memory() {
+    let program = Program::start();
+    let address = program.allocate(20);
+    assert_eq!(cu!(program, cuMemsetD8_v2(address => u64, 0 => u8, 20 => usize)), 0);
+    let host: [u8; 6] = [1, 2, 3, 4, 5, 6];
+    // Three rows of 2 bytes to rows of 8: offset, row, kind, host, device, array and pitch of either side, then the extent.
+    let copy = |first: u64, width: u64| {
+        let words: [u64; 16] = [0, 0, 1, host.as_ptr().addr() as u64, 0, 0, 2, first, 0, 2, 0, address, 0, 8, width, 3];
+        cu!(program, cuMemcpy2DAsync_v2(words.as_ptr() => *const u64, 0 => u64))
+    };
+    assert_eq!([copy(2, 2), copy(3, 2), copy(0, 9)], [0, 1, 1]);
+    let expected = [0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 5, 6];
+    assert_eq!(program.download(address, 20), Ok(expected.to_vec()));
+    assert_eq!(
+        program.violations(),
+        ["cuMemcpy2DAsync (call n): 18 bytes at # pass the end of 20 bytes from cuMemAlloc (call n), by 1"]
+    );
+    assert_eq!(cu!(program, cuMemFree_v2(address => u64)), 0);
+}
+
+#[test]
 fn pools_count_what_they_hold() {
     let program = Program::start();
     let stream = program.stream(1);
