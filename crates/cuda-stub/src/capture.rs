@@ -54,6 +54,8 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     /// Memory that the graph allocates.
     pub(crate) addresses: BTreeSet<u64>,
+    /// User objects that the graph holds, one entry for each reference.
+    pub(crate) user_objects: Vec<u64>,
     /// Whether the capture that made it has ended.
     pub(crate) finished: bool,
 }
@@ -266,8 +268,8 @@ impl Driver {
     /// A stream that is captured was destroyed.
     pub(crate) fn end_capture_of_destroyed(&mut self, id: u64, stream: u64) {
         if self.captures.get(&id).is_some_and(|capture| capture.origin == stream) {
-            if let Some(capture) = self.take_capture(id) {
-                self.graphs.remove(capture.graph);
+            if let Some(graph) = self.take_capture(id).and_then(|capture| self.graphs.remove(capture.graph)) {
+                self.release_holdings(&graph);
             }
         } else {
             self.invalidate_captures(|capture| capture.id == id);
@@ -277,6 +279,9 @@ impl Driver {
     /// `cuGraphInstantiate`.
     pub(crate) fn instantiate(&mut self, graph: u64) -> Outcome<u64> {
         let graph = self.graphs.get(graph).filter(|graph| graph.finished).ok_or(Code::INVALID_VALUE)?.clone();
+        for object in &graph.user_objects {
+            self.retain_user_object(*object, 1)?;
+        }
         Ok(self.graph_execs.insert(graph))
     }
 
@@ -294,23 +299,28 @@ impl Driver {
     /// `cuGraphDestroy`.
     pub(crate) fn destroy_graph(&mut self, graph: u64) -> Outcome {
         let graph = self.graphs.remove(graph).ok_or(Code::INVALID_VALUE)?;
-        self.release_graph_memory(&graph);
+        self.release_holdings(&graph);
         Ok(())
     }
 
     /// `cuGraphExecDestroy`.
     pub(crate) fn destroy_graph_exec(&mut self, exec: u64) -> Outcome {
         let exec = self.graph_execs.remove(exec).ok_or(Code::INVALID_VALUE)?;
-        self.release_graph_memory(&exec);
+        self.release_holdings(&exec);
         Ok(())
     }
 
-    fn release_graph_memory(&mut self, graph: &Graph) {
+    /// What a graph held, which is already out of the books.
+    fn release_holdings(&mut self, graph: &Graph) {
         let by = self.place_text();
         for address in &graph.addresses {
             if !self.is_of_graph(*address) {
                 self.forget_allocation(*address, &by);
             }
+        }
+        for object in &graph.user_objects {
+            // One that was released too often is gone, which was said then.
+            let _ = self.release_user_object(*object, 1);
         }
     }
 }

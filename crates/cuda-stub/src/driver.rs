@@ -17,6 +17,7 @@ use crate::module::Images;
 use crate::pool::Pool;
 use crate::settings::{Settings, SettingsError};
 use crate::stream::Stream;
+use crate::user_object::UserObject;
 use crate::work::HostCall;
 
 /// What a call may need before it can be made.
@@ -65,6 +66,7 @@ pub(crate) struct Driver {
     pub(crate) captures: NumberMap<Capture>,
     pub(crate) graphs: Table<Graph>,
     pub(crate) graph_execs: Table<Graph>,
+    pub(crate) user_objects: Table<UserObject>,
     pub(crate) images: Images,
     pub(crate) threads: NumberMap<Thread>,
     pub(crate) calling: Calling,
@@ -97,6 +99,7 @@ impl Driver {
             captures: NumberMap::default(),
             graphs: Table::new(Kind::Graph),
             graph_execs: Table::new(Kind::GraphExec),
+            user_objects: Table::new(Kind::UserObject),
             images: Images::default(),
             threads: NumberMap::default(),
             calling,

@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Library,
     Kernel,
     Function,
+    UserObject,
 }
 
 /// A handle that was not given out before.

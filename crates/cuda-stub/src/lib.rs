@@ -31,6 +31,7 @@ mod region;
 mod report;
 mod settings;
 mod stream;
+mod user_object;
 mod work;
 
 #[cfg(not(target_pointer_width = "64"))]

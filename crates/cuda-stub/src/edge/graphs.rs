@@ -5,6 +5,7 @@ use super::exports::exports;
 use crate::capture::Status;
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
+use crate::work::HostCall;
 
 /// `CUgraphInstantiate_flags`: the sum of all, and the one by which a stream is named.
 const ALL_INSTANTIATE_FLAGS: u64 = 0xf;
@@ -95,6 +96,27 @@ exports! {
     [10000 Normal] fn cuGraphDestroy(graph: u64) |driver| { driver.destroy_graph(graph) }
 
     [10000 Normal] fn cuGraphExecDestroy(exec: u64) |driver| { driver.destroy_graph_exec(exec) }
+
+    [11030 Normal] fn cuUserObjectCreate(
+        object: Out<u64>, argument: usize, destroy: Option<unsafe extern "C" fn(usize)>, references: u32, flags: u32,
+    ) |driver| {
+        object.require()?;
+        // The one flag says that the function may run on any thread, and has to be given.
+        let function = destroy.filter(|_| flags == 1).ok_or(Code::INVALID_VALUE)?;
+        object.set(driver.create_user_object(HostCall::Function { function, argument }, references)?)
+    }
+
+    [11030 Normal] fn cuUserObjectRetain(object: u64, count: u32) |driver| { driver.retain_user_object(object, count) }
+
+    [11030 Normal] fn cuUserObjectRelease(object: u64, count: u32) |driver| { driver.release_user_object(object, count) }
+
+    [11030 Normal] fn cuGraphRetainUserObject(graph: u64, object: u64, count: u32, flags: u32) |driver| {
+        driver.graph_retains(graph, object, count, flags)
+    }
+
+    [11030 Normal] fn cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) |driver| {
+        driver.graph_releases(graph, object, count)
+    }
 
     [10000 Normal] fn cuGraphGetNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) |driver| {
         let known = driver.graphs.get(graph).ok_or(Code::INVALID_VALUE)?;

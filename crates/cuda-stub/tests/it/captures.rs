@@ -1,5 +1,7 @@
 //! Captures, what spoils them, and graphs.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::support::{Program, cu};
 
 const GLOBAL: u32 = 0;
@@ -193,6 +195,35 @@ fn memory_of_a_graph_lives_as_long_as_the_graph() {
     assert_eq!(program.alive("allocations"), 0);
     destroy_streams(&program, &[stream]);
     assert_eq!(program.violations(), [""; 0]);
+}
+
+#[test]
+fn a_user_object_goes_with_the_last_graph_that_holds_it() {
+    unsafe extern "C" fn count(calls: *const AtomicU32) {
+        // SAFETY: the test gives the address of a number that outlives the object.
+        unsafe { &*calls }.fetch_add(1, Ordering::Relaxed);
+    }
+    let program = Program::start();
+    let (stream, calls, mut object) = (program.stream(1), AtomicU32::new(0), 0_u64);
+    let function: unsafe extern "C" fn(*const AtomicU32) = count;
+    assert_eq!(
+        cu!(program, cuUserObjectCreate(
+            &raw mut object => *mut u64, &raw const calls => *const AtomicU32,
+            function => unsafe extern "C" fn(*const AtomicU32), 1 => u32, 1 => u32
+        )),
+        0
+    );
+    begin(&program, stream, RELAXED);
+    let graph = end(&program, stream).unwrap();
+    assert_eq!(cu!(program, cuGraphRetainUserObject(graph => u64, object => u64, 1 => u32, 1 => u32)), 0);
+    let mut exec = 0_u64;
+    assert_eq!(cu!(program, cuGraphInstantiateWithFlags(&raw mut exec => *mut u64, graph => u64, 0 => u64)), 0);
+    assert_eq!(cu!(program, cuGraphDestroy(graph => u64)), 0);
+    assert_eq!(calls.load(Ordering::Relaxed), 0);
+    assert_eq!(cu!(program, cuGraphExecDestroy(exec => u64)), 0);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    assert_eq!(cu!(program, cuUserObjectRelease(object => u64, 1 => u32)), 1);
+    destroy_streams(&program, &[stream]);
 }
 
 #[test]
