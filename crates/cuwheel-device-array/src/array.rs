@@ -1,10 +1,13 @@
 //! Arrays: memory somewhere, and everything there is to know about it without touching it.
 
+mod described;
 mod views;
 
 use std::any::Any;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+
+pub use described::Described;
 
 use crate::{
     Allocation, DType, Device, Dims, DriverError, Error, Layout, LayoutError, MemoryKind, Order, Stream,
@@ -50,20 +53,15 @@ pub struct Array {
 impl ArrayView {
     /// The array that `parts` describes.
     ///
-    /// This is what every import runs: it allocates nothing for up to five dimensions and takes a few nanoseconds. It
-    /// fails when the elements would not lie in the address space.
+    /// Fails when the elements would not lie in the address space.
     #[inline]
-    pub fn new(parts: ArrayParts) -> Result<Self, LayoutError> {
-        let ArrayParts { pointer, ref layout, dtype, .. } = parts;
-        let extents = layout.extents_bytes(dtype)?;
-        let fits = |offset| pointer.checked_add_signed(offset).is_some();
-        let pointer = match extents.end {
-            // Only without elements is there nothing behind the beginning of the first.
-            0 => 0,
-            _ if fits(extents.start) && fits(extents.end) => pointer,
-            _ => return Err(LayoutError::TooLarge),
-        };
-        Ok(Self(ArrayParts { pointer, ..parts }))
+    pub fn new(mut parts: ArrayParts) -> Result<Self, LayoutError> {
+        if parts.layout.is_empty() {
+            parts.pointer = 0;
+        } else {
+            check_addresses(parts.pointer, parts.layout.extents_bytes(parts.dtype)?)?;
+        }
+        Ok(Self(parts))
     }
 
     /// The address of the first element; 0 without elements.
@@ -206,6 +204,14 @@ impl ArrayView {
         }
         Ok(self)
     }
+}
+
+/// Makes sure that elements which cover `extents_bytes` around `pointer` lie in the address space.
+#[inline]
+fn check_addresses(pointer: u64, extents_bytes: Range<i64>) -> Result<(), LayoutError> {
+    let fits = pointer.checked_add_signed(extents_bytes.start).is_some()
+        && pointer.checked_add_signed(extents_bytes.end).is_some();
+    if fits { Ok(()) } else { Err(LayoutError::TooLarge) }
 }
 
 impl Array {

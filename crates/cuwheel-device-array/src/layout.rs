@@ -4,6 +4,7 @@
 //! is in the files of `layout/`.
 
 mod axes;
+mod elements;
 mod error;
 mod index;
 mod reshape;
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+pub use elements::Elements;
 pub use error::LayoutError;
 pub(crate) use error::Tuple;
 pub use index::Index;
@@ -80,14 +82,10 @@ impl Layout {
         Ok(Self { shape: SmallVec::from_slice(shape), strides: Strides::Elements(strides) })
     }
 
-    /// Elements at strides counted in elements. There is no cheaper way to a layout; imports take this one.
+    /// Elements at strides counted in elements.
     #[inline]
     pub fn from_elements(shape: &[i64], strides: &[i64]) -> Result<Self, LayoutError> {
-        if shape.len() != strides.len() {
-            return Err(LayoutError::StrideCount { dimensions: shape.len(), strides: strides.len() });
-        }
-        check(shape, strides)?;
-        Ok(Self { shape: dims(shape), strides: Strides::Elements(dims(strides)) })
+        Elements::new(shape, strides).map(Elements::layout)
     }
 
     /// Elements of type `dtype` at strides counted in bytes, as in the CUDA array interface and Python's buffers.
@@ -208,18 +206,7 @@ impl Layout {
     fn is_dense(&self, axes: impl Iterator<Item = (usize, i64)>) -> bool {
         // Strides are kept in bytes only where one that is used is no whole number of elements: there is a gap.
         let Strides::Elements(strides) = &self.strides else { return false };
-        let mut expected = 1_i64;
-        let mut dense = true;
-        for (axis, size) in axes {
-            if size == 0 {
-                return true;
-            }
-            if size != 1 {
-                dense &= strides[axis] == expected;
-                expected = expected.wrapping_mul(size);
-            }
-        }
-        dense
+        are_dense(strides, axes)
     }
 
     /// The half-open range of bytes that elements of type `dtype` cover, counted from the first element.
@@ -228,24 +215,15 @@ impl Layout {
     /// nothing is covered.
     #[inline]
     pub fn extents_bytes(&self, dtype: DType) -> Result<Range<i64>, LayoutError> {
-        let (mut low, mut high) = (0_i64, 0_i64);
-        for (&size, &stride) in self.shape.iter().zip(self.raw_strides()) {
-            if size == 0 {
-                return Ok(0..0);
+        let Some(reach) = reach(&self.shape, self.raw_strides()) else { return Ok(0..0) };
+        match &self.strides {
+            Strides::Elements(_) => bytes_of_elements(reach, dtype),
+            Strides::Bytes(_) => {
+                let bits = i64::try_from(dtype.bits()).map_err(|_| LayoutError::TooLarge)?;
+                let end = reach.end.checked_mul(8).and_then(|high| high.checked_add(bits + 7));
+                Ok(reach.start..end.ok_or(LayoutError::TooLarge)?.div_euclid(8))
             }
-            // The constructors made sure that each sum fits, or that a size that follows is zero.
-            let reach = stride.wrapping_mul(size - 1);
-            if reach < 0 { low = low.wrapping_add(reach) } else { high = high.wrapping_add(reach) }
         }
-        let bits = i64::try_from(dtype.bits()).map_err(|_| LayoutError::TooLarge)?;
-        let end = match &self.strides {
-            Strides::Elements(_) => {
-                low = low.checked_mul(bits).ok_or(LayoutError::TooLarge)?.div_euclid(8);
-                high.checked_add(1).and_then(|count| count.checked_mul(bits)).and_then(|bits| bits.checked_add(7))
-            }
-            Strides::Bytes(_) => high.checked_mul(8).and_then(|high| high.checked_add(bits + 7)),
-        };
-        Ok(low..end.ok_or(LayoutError::TooLarge)?.div_euclid(8))
     }
 }
 
@@ -291,14 +269,61 @@ fn check_dimensions(dimensions: usize) -> Result<(), LayoutError> {
     if dimensions > MAXIMUM_DIMENSIONS { Err(LayoutError::TooManyDimensions { dimensions }) } else { Ok(()) }
 }
 
-/// A few numbers without an allocation, which cost less one by one than a call that copies them.
+/// From the lowest to the highest place of an element, in the unit of the strides; `None` without elements. The numbers
+/// were checked.
 #[inline]
-fn dims(numbers: &[i64]) -> Dims {
-    if numbers.len() > INLINE_DIMENSIONS {
-        return Dims::from_slice(numbers);
+fn reach(shape: &[i64], strides: &[i64]) -> Option<Range<i64>> {
+    let (mut low, mut high) = (0_i64, 0_i64);
+    for (&size, &stride) in shape.iter().zip(strides) {
+        if size == 0 {
+            return None;
+        }
+        // `check` made sure that each sum fits, or that a size that follows is zero.
+        let reach = stride.wrapping_mul(size - 1);
+        if reach < 0 { low = low.wrapping_add(reach) } else { high = high.wrapping_add(reach) }
     }
-    let at = |axis: usize| numbers.get(axis).copied().unwrap_or(0);
-    Dims::from_buf_and_len([at(0), at(1), at(2), at(3), at(4)], numbers.len())
+    Some(low..high)
+}
+
+/// The bytes that elements between these places cover.
+#[inline]
+fn bytes_of_elements(reach: Range<i64>, dtype: DType) -> Result<Range<i64>, LayoutError> {
+    let bits = i64::try_from(dtype.bits()).map_err(|_| LayoutError::TooLarge)?;
+    let low = reach.start.checked_mul(bits).ok_or(LayoutError::TooLarge)?.div_euclid(8);
+    let end = reach.end.checked_add(1).and_then(|count| count.checked_mul(bits)).and_then(|bits| bits.checked_add(7));
+    Ok(low..end.ok_or(LayoutError::TooLarge)?.div_euclid(8))
+}
+
+/// Whether elements at these strides, counted in elements, lie one beside the other along `axes`, fastest first.
+#[inline]
+fn are_dense(strides: &[i64], axes: impl Iterator<Item = (usize, i64)>) -> bool {
+    let mut expected = 1_i64;
+    let mut dense = true;
+    for (axis, size) in axes {
+        if size == 0 {
+            return true;
+        }
+        if size != 1 {
+            dense &= strides[axis] == expected;
+            expected = expected.wrapping_mul(size);
+        }
+    }
+    dense
+}
+
+/// The numbers as they are kept. Few of them go through registers, which is how imports avoid a call and a copy.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "only where it is inlined do the numbers stay in registers")]
+fn dims(numbers: &[i64]) -> Dims {
+    let (buffer, length) = match *numbers {
+        [] => ([0; 5], 0),
+        [a] => ([a, 0, 0, 0, 0], 1),
+        [a, b] => ([a, b, 0, 0, 0], 2),
+        [a, b, c] => ([a, b, c, 0, 0], 3),
+        [a, b, c, d] => ([a, b, c, d, 0], 4),
+        _ => return SmallVec::from_slice(numbers),
+    };
+    SmallVec::from_buf_and_len(buffer, length)
 }
 
 /// Makes sure of what [`Layout`] promises of its numbers.

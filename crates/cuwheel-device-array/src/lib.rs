@@ -41,13 +41,13 @@ mod layout;
 mod memory;
 pub mod stream;
 
-pub use array::{Array, ArrayParts, ArrayView};
+pub use array::{Array, ArrayParts, ArrayView, Described};
 pub use copy::{CopyError, HostRegion, HostRegionMut};
 pub use device::{ContextGuard, Device};
 pub use driver::{CudaError, CudaVersion, Driver, DriverError};
 pub use dtype::{DType, DTypeError};
 pub use error::{Classified, Error, ErrorKind};
 pub use event::Event;
-pub use layout::{Dims, Index, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, ReshapeError, Strides};
+pub use layout::{Dims, Elements, Index, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, ReshapeError, Strides};
 pub use memory::{Allocation, AllocationError, MemoryKind, PointerAttributes, pointer_attributes, take_deferred_error};
 pub use stream::Stream;
