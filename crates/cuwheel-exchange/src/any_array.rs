@@ -1,5 +1,6 @@
 //! An array of any library as a typed argument of a function.
 
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 
 use cuwheel_device_array::{Array, ArrayView, MemoryKind, Stream, stream};
@@ -56,32 +57,43 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyArray<'a, 'py> {
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let known = known_of(&object)?;
-        if let Some(table) = known.table {
-            match through_table(&object, table, known) {
-                Ok(Some(view)) => return on_device(object.py(), Self { view, _owner: Owner::Argument(object) }),
-                Ok(None) => {}
-                Err(error) => return otherwise(object, Some(error)),
-            }
+        let Some(table) = known.table else { return otherwise(object, None) };
+        match through_table(&object, table, known) {
+            Ok(Some(view)) if view.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
+            Ok(Some(view)) => Ok(Self { view, _owner: Owner::Argument(object) }),
+            Ok(None) => otherwise(object, None),
+            Err(error) => otherwise(object, Some(error)),
         }
-        otherwise(object, None)
     }
 }
 
 /// The fast way: a description on the stack.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the result is to be written where it stays: copying it costs the most")]
 fn through_table(object: &Bound<'_, PyAny>, table: Table, known: Known) -> PyResult<Option<ArrayView>> {
     let py = object.py();
-    let Some(description) = table.view(object) else { return Ok(None) };
-    // SAFETY: a producer describes as many dimensions as it says; no other code has run since.
-    let view =
-        unsafe { tensor::view(&description?, DlpackFlags::empty()) }.map_err(|error| error::exception(py, error))?;
-    import::refuse_lazy_view(object, known, &view)?;
-    if view.kind() == MemoryKind::Host {
-        return Ok(Some(view));
-    }
-    let producer = import::producer_stream(py, table, &view)?;
-    let stream = producer.unwrap_or_else(|| stream::current(view.device()));
-    Ok(Some(view.with_stream(stream)))
+    let mut place = MaybeUninit::uninit();
+    let description = match table.view(object, &mut place) {
+        Some(description) => description?,
+        None => return Ok(None),
+    };
+    let mut c_order = None;
+    // SAFETY: a producer describes as many dimensions as it says, in memory that it leaves alone while a consumer looks at
+    // an array and asks for the stream, which is the order that DLPack wants a consumer to proceed in.
+    let described = match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
+        Ok(described) => described,
+        Err(error) => return Err(error::exception(py, *error)),
+    };
+    import::refuse_lazy_view(object, known, &described)?;
+    let producer = match described.kind() {
+        MemoryKind::Host => None,
+        _ => import::producer_stream(py, table, description.device)?,
+    };
+    let stream = match producer {
+        Some(stream) => stream,
+        None => stream::current(described.device()),
+    };
+    Ok(Some(described.on(stream)))
 }
 
 /// The other ways, which take a share.
@@ -92,19 +104,16 @@ fn otherwise<'a, 'py>(object: Borrowed<'a, 'py, PyAny>, first: Option<PyErr>) ->
         attempts.add::<()>(&object, || Err(error))?;
     }
     match attempts.add(&object, || import::import(&object, WorkOn::Producers).map(Some))? {
-        Some(array) => on_device(object.py(), AnyArray { view: (*array).clone(), _owner: Owner::Share(array) }),
+        Some(array) if array.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
+        Some(array) => Ok(AnyArray { view: (*array).clone(), _owner: Owner::Share(array) }),
         None => Err(attempts.error(&object)),
     }
 }
 
-fn on_device<'a, 'py>(py: Python<'py>, array: AnyArray<'a, 'py>) -> PyResult<AnyArray<'a, 'py>> {
-    if array.kind() != MemoryKind::Host {
-        return Ok(array);
-    }
-    Err(exception::new::<PyValueError>(
-        py,
-        "the array is in host memory, and one on a CUDA device is needed; move it there first",
-    ))
+#[cold]
+fn in_host_memory(py: Python<'_>) -> PyErr {
+    let message = "the array is in host memory, and one on a CUDA device is needed; move it there first";
+    exception::new::<PyValueError>(py, message)
 }
 
 /// An argument that is taken over for longer than the call: see [`import::import`].
@@ -117,8 +126,7 @@ impl<'py> FromPyObject<'_, 'py> for OwnedArray {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let array = import::import(&object, WorkOn::Current)?;
         if array.kind() == MemoryKind::Host {
-            let message = "the array is in host memory, and one on a CUDA device is needed; move it there first";
-            return Err(exception::new::<PyValueError>(object.py(), message));
+            return Err(in_host_memory(object.py()));
         }
         Ok(Self(array))
     }

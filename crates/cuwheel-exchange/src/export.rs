@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
-use cuwheel_device_array::{Array, ArrayView, Classified, DType, ErrorKind, MemoryKind};
+use cuwheel_device_array::{Array, ArrayView, Classified, DType, Device, ErrorKind, MemoryKind};
 
 use crate::abi::{
     DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
@@ -42,12 +42,16 @@ pub fn dlpack_device(view: &ArrayView) -> (i32, i32) {
     (device.device_type.0.cast_signed(), device.device_id)
 }
 
+#[inline]
 pub(crate) fn device(view: &ArrayView) -> DLDevice {
-    match view.kind() {
+    device_of(view.kind(), view.device())
+}
+
+#[inline]
+pub(crate) fn device_of(kind: MemoryKind, device: Device) -> DLDevice {
+    match kind {
         // A device's number comes from the driver, as an `int`.
-        MemoryKind::Device => {
-            DLDevice { device_type: DLDeviceType::CUDA, device_id: view.device().ordinal().cast_signed() }
-        }
+        MemoryKind::Device => DLDevice { device_type: DLDeviceType::CUDA, device_id: device.ordinal().cast_signed() },
         MemoryKind::Pinned | MemoryKind::Mapped => DLDevice { device_type: DLDeviceType::CUDAHOST, device_id: 0 },
         MemoryKind::Managed => DLDevice { device_type: DLDeviceType::CUDAMANAGED, device_id: 0 },
         MemoryKind::Host => DLDevice { device_type: DLDeviceType::CPU, device_id: 0 },

@@ -5,15 +5,16 @@
 use std::sync::Arc;
 
 use cuwheel_device_array::stream::{self, CaptureStatus};
-use cuwheel_device_array::{Array, ArrayView, DType, Device, MemoryKind, Stream};
+use cuwheel_device_array::{Array, ArrayView, DType, Described, Device, Layout, MemoryKind, Stream};
 use pyo3::exceptions::{PyBufferError, PyException, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::abi::DLDevice;
 use crate::foreign::ForeignTensor;
 use crate::lookup::{Known, known_of};
 use crate::table::Table;
-use crate::{abi, capsule, cuda_interface, error, exception, tensor};
+use crate::{abi, capsule, cuda_interface, error, exception, export, tensor};
 
 /// The stream that becomes an imported array's, and that its data is ready on.
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +47,20 @@ impl WorkOn<'_> {
 /// tried, and the first error is the one that is returned.
 pub fn import(object: &Bound<'_, PyAny>, stream: WorkOn<'_>) -> PyResult<Array> {
     let known = known_of(object)?;
+    let Some(table) = known.table else { return otherwise(object, known, stream, None) };
+    match through_table(object, table, known, stream) {
+        Ok(Some(array)) => Ok(array),
+        Ok(None) => otherwise(object, known, stream, None),
+        Err(error) => otherwise(object, known, stream, Some(error)),
+    }
+}
+
+/// The ways that are left when there is no exchange table, or after the `first` error there.
+#[cold]
+fn otherwise(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>, first: Option<PyErr>) -> PyResult<Array> {
     let mut attempts = Attempts::default();
-    if let Some(table) = known.table
-        && let Some(array) = attempts.add(object, || through_table(object, table, known, stream))?
-    {
-        return Ok(array);
+    if let Some(error) = first {
+        attempts.add::<()>(object, || Err(error))?;
     }
     if let Some(array) = attempts.add(object, || through_method(object, known, stream))? {
         return Ok(array);
@@ -96,23 +106,41 @@ impl Attempts {
     }
 }
 
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the result is to be written where it stays: copying it costs the most")]
 fn through_table(object: &Bound<'_, PyAny>, table: Table, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
     let py = object.py();
     let Some(tensor) = table.managed(object) else { return Ok(None) };
-    let array = adopt(py, tensor?)?;
-    refuse_lazy_view(object, known, &array)?;
-    if array.kind() == MemoryKind::Host {
-        return Ok(Some(array));
-    }
-    let producer = producer_stream(py, table, &array)?;
-    order(py, array, stream, producer.as_ref()).map(Some)
+    let tensor = Arc::new(tensor?);
+    let mut c_order = None;
+    let described = describe(py, &tensor, &mut c_order)?;
+    refuse_lazy_view(object, known, &described)?;
+    let stream = match described.kind() {
+        MemoryKind::Host => Stream::LEGACY,
+        MemoryKind::Device => {
+            let device = export::device_of(described.kind(), described.device());
+            ordered(py, described.device(), stream, producer_stream(py, table, device)?)?
+        }
+        _ => {
+            let view = located(py, described)?;
+            let producer = producer_stream(py, table, export::device(&view))?;
+            let stream = ordered(py, view.device(), stream, producer)?;
+            // SAFETY: as below.
+            return Ok(Some(unsafe { Array::borrowed(view.with_stream(stream), tensor) }));
+        }
+    };
+    // SAFETY: the producer vouches for the memory that it describes, until the tensor is deleted.
+    Ok(Some(unsafe { Array::borrowed(described.on(stream), tensor) }))
 }
 
 /// The stream that the producer works on, if it says.
-pub(crate) fn producer_stream(py: Python<'_>, table: Table, view: &ArrayView) -> PyResult<Option<Stream>> {
-    let handle = table.current_stream(py, crate::export::device(view)).transpose()?;
-    // SAFETY: the producer works on the stream, and vouches for it as it does for the memory.
-    Ok(handle.map(|handle| unsafe { Stream::borrowed(handle, None) }))
+#[inline]
+pub(crate) fn producer_stream(py: Python<'_>, table: Table, device: DLDevice) -> PyResult<Option<Stream>> {
+    match table.current_stream(py, device) {
+        // SAFETY: the producer works on the stream, and vouches for it as it does for the memory.
+        Some(handle) => Ok(Some(unsafe { Stream::borrowed(handle?, None) })),
+        None => Ok(None),
+    }
 }
 
 fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
@@ -124,7 +152,9 @@ fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -
     };
     let Some(tensor) = capsule::request(object, request)? else { return Ok(None) };
     let array = adopt(py, tensor)?;
-    refuse_lazy_view(object, known, &array)?;
+    if known.has_lazy_views && may_be_lazy(array.dtype(), array.size() == 1, array.is_c_contiguous()) {
+        refuse_if_lazy(object)?;
+    }
     // The producer has ordered our stream behind its own.
     let stream = consumer.unwrap_or_else(|| stream::current(array.device()));
     Ok(Some(array.with_stream(stream)))
@@ -132,16 +162,22 @@ fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -
 
 fn through_interface(object: &Bound<'_, PyAny>, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
     let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
-    order(object.py(), described.array, stream, described.ready_on.as_ref()).map(Some)
+    let stream = ordered(object.py(), described.array.device(), stream, described.ready_on)?;
+    Ok(Some(described.array.with_stream(stream)))
 }
 
-/// Puts the array on its new stream, behind the work of its producer.
-fn order(py: Python<'_>, array: Array, stream: WorkOn<'_>, producer: Option<&Stream>) -> PyResult<Array> {
-    let device = array.device();
+/// The stream of an array from now on, behind the work of its producer.
+#[inline]
+fn ordered(py: Python<'_>, device: Device, stream: WorkOn<'_>, producer: Option<Stream>) -> PyResult<Stream> {
     let consumer = stream.consumer(device);
-    let Some(producer) = producer.filter(|producer| **producer != consumer) else {
-        return Ok(array.with_stream(consumer));
-    };
+    match producer {
+        Some(producer) if producer != consumer => order(py, device, stream, consumer, producer),
+        _ => Ok(consumer),
+    }
+}
+
+/// The rest of [`ordered`] where there are two streams.
+fn order(py: Python<'_>, device: Device, stream: WorkOn<'_>, consumer: Stream, producer: Stream) -> PyResult<Stream> {
     let driver_error = |error| error::exception(py, error);
     let stays = match stream {
         WorkOn::Producers => true,
@@ -149,40 +185,64 @@ fn order(py: Python<'_>, array: Array, stream: WorkOn<'_>, producer: Option<&Str
         WorkOn::Named(_) => false,
     };
     if stays {
-        return Ok(array.with_stream(producer.clone()));
+        return Ok(producer);
     }
-    consumer.order_after(device, producer, device).map_err(driver_error)?;
-    Ok(array.with_stream(consumer))
+    consumer.order_after(device, &producer, device).map_err(driver_error)?;
+    Ok(consumer)
 }
 
-/// The array of a tensor that was handed to us.
+/// The array of a tensor that was handed to us, on the legacy default stream.
 pub(crate) fn adopt(py: Python<'_>, tensor: ForeignTensor) -> PyResult<Array> {
+    let tensor = Arc::new(tensor);
+    let mut c_order = None;
+    let described = describe(py, &tensor, &mut c_order)?;
+    let view = match described.kind() {
+        MemoryKind::Host | MemoryKind::Device => described.on(Stream::LEGACY),
+        _ => located(py, described)?,
+    };
+    // SAFETY: the producer vouches for the memory that it describes, until the tensor is deleted.
+    Ok(unsafe { Array::borrowed(view, tensor) })
+}
+
+/// What a tensor describes.
+#[inline]
+fn describe<'a>(py: Python<'_>, tensor: &'a ForeignTensor, c_order: &'a mut Option<Layout>) -> PyResult<Described<'a>> {
     let (description, flags) = match tensor.tensor() {
         Ok(parts) => parts,
         Err(error) => return Err(exception::new::<PyBufferError>(py, error.to_string())),
     };
-    // SAFETY: a producer describes as many dimensions as it says.
-    let view = unsafe { tensor::view(description, flags) }.map_err(|error| error::exception(py, error))?;
-    // DLPack has no device numbers for memory that the host sees as well.
-    let view = match view.kind() {
-        MemoryKind::Host | MemoryKind::Device => view,
-        _ => view.located().map_err(|error| error::exception(py, error))?,
-    };
-    // SAFETY: the producer vouches for the memory that it describes, until the tensor is deleted.
-    Ok(unsafe { Array::borrowed(view, Arc::new(tensor)) })
+    // SAFETY: a producer describes as many dimensions as it says, and leaves a tensor alone that it has handed out.
+    match unsafe { tensor::described(description, flags, c_order) } {
+        Ok(described) => Ok(described),
+        Err(error) => Err(error::exception(py, *error)),
+    }
+}
+
+/// A view of memory that the host sees as well: DLPack has no device numbers for it, so the driver is asked.
+#[cold]
+fn located(py: Python<'_>, described: Described<'_>) -> PyResult<ArrayView> {
+    described.on(Stream::LEGACY).located().map_err(|error| error::exception(py, error))
 }
 
 /// Arrays of torch can be conjugated or negated lazily, and their description does not tell: the memory holds other
 /// values than the array. A conjugate is complex; a negated real array is the imaginary part of one, with gaps between
 /// its elements, or has one element.
-pub(crate) fn refuse_lazy_view(object: &Bound<'_, PyAny>, known: Known, view: &ArrayView) -> PyResult<()> {
-    if !known.has_lazy_views
-        || !(matches!(view.dtype(), DType::Complex64 | DType::Complex128)
-            || view.size() == 1
-            || !view.is_c_contiguous())
-    {
-        return Ok(());
+#[inline]
+pub(crate) fn refuse_lazy_view(object: &Bound<'_, PyAny>, known: Known, described: &Described<'_>) -> PyResult<()> {
+    let elements = described.elements();
+    if known.has_lazy_views && may_be_lazy(described.dtype(), elements.is_single(), elements.is_c_contiguous()) {
+        return refuse_if_lazy(object);
     }
+    Ok(())
+}
+
+#[inline]
+fn may_be_lazy(dtype: DType, is_single: bool, is_c_contiguous: bool) -> bool {
+    matches!(dtype, DType::Complex64 | DType::Complex128) || is_single || !is_c_contiguous
+}
+
+/// The rest of [`refuse_lazy_view`], for arrays that may be lazy.
+fn refuse_if_lazy(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = object.py();
     for (question, what, remedy) in
         [(intern!(py, "is_conj"), "conjugated", "resolve_conj"), (intern!(py, "is_neg"), "negated", "resolve_neg")]

@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
-use cuwheel_device_array::{Array, Classified, Device, MemoryKind, Order, stream};
+use cuwheel_device_array::{Array, Classified, Device, MemoryKind, Order, Stream, stream};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -198,9 +198,11 @@ unsafe fn allocated(prototype: *mut DLTensor) -> Result<NonNull<DLManagedTensorV
     prototype.strides = ptr::null_mut();
     prototype.data = ptr::dangling_mut::<c_void>();
     prototype.byte_offset = 0;
-    // SAFETY: the shape is as the caller promises.
-    let view = unsafe { tensor::view(&prototype, DlpackFlags::empty()) }
+    let mut c_order = None;
+    // SAFETY: the shape is as the caller promises, and there are no strides.
+    let described = unsafe { tensor::described(&prototype, DlpackFlags::empty(), &mut c_order) }
         .map_err(|error| ("BufferError", error.to_string()))?;
+    let view = described.on(Stream::LEGACY);
     if view.kind() == MemoryKind::Host {
         let message =
             "this library allocates memory of CUDA devices and memory that they see; ask a library for the CPU";

@@ -41,21 +41,28 @@ impl Table {
         None
     }
 
-    /// Describes an array without owning it, if the producer can. The result holds until other code runs.
-    pub(crate) fn view(self, object: &Bound<'_, PyAny>) -> Option<PyResult<DLTensor>> {
+    /// Describes an array in `place` without owning it, if the producer can. The result holds until other code runs.
+    ///
+    /// What the producer has just written is read where it is: copying it at once would have to wait for it.
+    #[inline]
+    pub(crate) fn view<'a>(
+        self,
+        object: &Bound<'_, PyAny>,
+        place: &'a mut MaybeUninit<DLTensor>,
+    ) -> Option<PyResult<&'a DLTensor>> {
         let describe = self.0.dltensor_from_py_object_no_sync?;
-        let mut tensor = MaybeUninit::<DLTensor>::uninit();
         // SAFETY: the thread is attached, as the type of `object` witnesses; `object` is of the type that the table was
         // found on; the producer fills the structure when it returns 0.
-        let status = unsafe { describe(object.as_ptr().cast(), tensor.as_mut_ptr()) };
+        let status = unsafe { describe(object.as_ptr().cast(), place.as_mut_ptr()) };
         Some(match status {
             // SAFETY: filled, as said.
-            0 => Ok(unsafe { tensor.assume_init() }),
+            0 => Ok(unsafe { place.assume_init_ref() }),
             _ => Err(exception::fetch(object.py())),
         })
     }
 
     /// A tensor that owns a share of an array, if the producer can make one.
+    #[inline]
     pub(crate) fn managed(self, object: &Bound<'_, PyAny>) -> Option<PyResult<ForeignTensor>> {
         let export = self.0.managed_tensor_from_py_object_no_sync?;
         let mut tensor = ptr::null_mut();
@@ -69,6 +76,7 @@ impl Table {
     }
 
     /// The handle of the stream on which the producer works on `device` just now, if it says.
+    #[inline]
     pub(crate) fn current_stream(self, py: Python<'_>, device: DLDevice) -> Option<PyResult<usize>> {
         let query = self.0.current_work_stream?;
         let mut stream: *mut c_void = ptr::null_mut();

@@ -1,13 +1,11 @@
-//! A description of an array by DLPack, checked, and as an [`ArrayView`].
+//! A description of an array by DLPack, checked.
 //!
 //! Every field may be wrong: whoever can make Python objects can make descriptions.
 
 use std::ffi::c_void;
 use std::slice;
 
-use cuwheel_device_array::{
-    ArrayParts, ArrayView, DType, DTypeError, Device, Layout, LayoutError, MemoryKind, Order, Stream,
-};
+use cuwheel_device_array::{DType, DTypeError, Described, Device, Elements, Layout, LayoutError, MemoryKind, Order};
 
 use crate::abi::{self, DLDeviceType, DLTensor, DlpackFlags};
 
@@ -41,71 +39,116 @@ pub(crate) enum TensorError {
     Layout(#[from] LayoutError),
 }
 
-/// The array that a description is of.
+/// Errors are kept on the heap, so that where there is none the result stays in registers.
+type Result<T, E = Box<TensorError>> = std::result::Result<T, E>;
+
+/// What a description says, checked.
+///
+/// Producers from before DLPack 1.2 leave the strides out for an array in C order; `c_order` is where they are put then.
 ///
 /// # Safety
-/// `shape` and `strides` of the tensor must each be null or point to as many numbers as it says it has dimensions.
-pub(crate) unsafe fn view(tensor: &DLTensor, flags: DlpackFlags) -> Result<ArrayView, TensorError> {
+/// `shape` and `strides` of the tensor must each be null or point to as many numbers as it says it has dimensions, which do
+/// not change while the result is used.
+#[inline]
+pub(crate) unsafe fn described<'a>(
+    tensor: &'a DLTensor,
+    flags: DlpackFlags,
+    c_order: &'a mut Option<Layout>,
+) -> Result<Described<'a>> {
     let (kind, device) = place(tensor)?;
-    let dtype = DType::from_dlpack(tensor.dtype.code.0, tensor.dtype.bits, tensor.dtype.lanes)?;
+    let dtype = match DType::from_dlpack(tensor.dtype.code.0, tensor.dtype.bits, tensor.dtype.lanes) {
+        Ok(dtype) => dtype,
+        Err(error) => return fail(error),
+    };
     if flags.contains(DlpackFlags::IS_SUBBYTE_TYPE_PADDED) && dtype.size_bytes().is_none() {
-        return Err(TensorError::PaddedElements(dtype));
+        return fail(TensorError::PaddedElements(dtype));
     }
     // SAFETY: as the caller promises.
-    let layout = unsafe { layout(tensor)? };
-    let pointer = pointer(tensor, &layout)?;
-    let read_only = flags.contains(DlpackFlags::READ_ONLY);
-    let parts = ArrayParts { pointer, layout, dtype, kind, device, stream: Stream::LEGACY, read_only };
-    Ok(ArrayView::new(parts)?)
+    let elements = unsafe { elements(tensor, c_order)? };
+    let pointer = pointer(tensor, elements)?;
+    match Described::new(pointer, elements, dtype, kind, device) {
+        Ok(described) if flags.contains(DlpackFlags::READ_ONLY) => Ok(described.read_only()),
+        Ok(described) => Ok(described),
+        Err(error) => fail(error),
+    }
 }
 
-fn place(tensor: &DLTensor) -> Result<(MemoryKind, Device), TensorError> {
+#[cold]
+fn fail<T>(error: impl Into<TensorError>) -> Result<T> {
+    Err(Box::new(error.into()))
+}
+
+#[inline]
+fn place(tensor: &DLTensor) -> Result<(MemoryKind, Device)> {
     let kind = match tensor.device.device_type {
         DLDeviceType::CUDA => MemoryKind::Device,
         DLDeviceType::CUDAHOST => MemoryKind::Pinned,
         DLDeviceType::CUDAMANAGED => MemoryKind::Managed,
         DLDeviceType::CPU => MemoryKind::Host,
-        other => return Err(TensorError::OtherDevice(other)),
+        other => return fail(TensorError::OtherDevice(other)),
     };
     let number = tensor.device.device_id;
-    Ok((kind, Device::new(u32::try_from(number).map_err(|_| TensorError::DeviceNumber(number))?)))
+    match u32::try_from(number) {
+        Ok(ordinal) => Ok((kind, Device::new(ordinal))),
+        Err(_) => fail(TensorError::DeviceNumber(number)),
+    }
 }
 
 /// # Safety
-/// As for [`view`].
-unsafe fn layout(tensor: &DLTensor) -> Result<Layout, TensorError> {
+/// As for [`described`].
+#[inline]
+unsafe fn elements<'a>(tensor: &'a DLTensor, c_order: &'a mut Option<Layout>) -> Result<Elements<'a>> {
     let ndim = match usize::try_from(tensor.ndim) {
         Ok(ndim) if tensor.ndim <= MOST_DIMENSIONS => ndim,
-        _ => return Err(TensorError::Dimensions(tensor.ndim)),
+        _ => return fail(TensorError::Dimensions(tensor.ndim)),
     };
-    if ndim == 0 {
-        return Ok(Layout::contiguous(&[], Order::C)?);
+    let (shape, strides): (&[i64], &[i64]) = if ndim == 0 {
+        (&[], &[])
+    } else if tensor.shape.is_null() {
+        return fail(TensorError::NoShape(tensor.ndim));
+    } else {
+        // SAFETY: not null, and as the caller promises.
+        let shape = unsafe { slice::from_raw_parts(tensor.shape, ndim) };
+        if tensor.strides.is_null() {
+            (shape, in_c_order(shape, c_order)?)
+        } else {
+            // SAFETY: as above.
+            (shape, unsafe { slice::from_raw_parts(tensor.strides, ndim) })
+        }
+    };
+    match Elements::new(shape, strides) {
+        Ok(elements) => Ok(elements),
+        Err(error) => fail(of_producer(error)),
     }
-    if tensor.shape.is_null() {
-        return Err(TensorError::NoShape(tensor.ndim));
+}
+
+#[cold]
+fn in_c_order<'a>(shape: &[i64], c_order: &'a mut Option<Layout>) -> Result<&'a [i64]> {
+    let layout = Layout::contiguous(shape, Order::C).or_else(|error| fail(of_producer(error)))?;
+    // A layout in C order counts its strides in elements.
+    Ok(c_order.insert(layout).strides_elements().unwrap_or_default())
+}
+
+/// An error in a shape is the producer's, not the caller's.
+fn of_producer(error: LayoutError) -> TensorError {
+    match error {
+        LayoutError::NegativeSize { axis, size } => TensorError::NegativeSize { dimension: axis, size },
+        other => other.into(),
     }
-    // SAFETY: not null, and as the caller promises.
-    let shape = unsafe { slice::from_raw_parts(tensor.shape, ndim) };
-    if let Some(dimension) = shape.iter().position(|size| *size < 0) {
-        return Err(TensorError::NegativeSize { dimension, size: shape[dimension] });
-    }
-    // Producers from before DLPack 1.2 leave the strides out for an array in C order.
-    if tensor.strides.is_null() {
-        return Ok(Layout::contiguous(shape, Order::C)?);
-    }
-    // SAFETY: not null, and as the caller promises.
-    let strides = unsafe { slice::from_raw_parts(tensor.strides, ndim) };
-    Ok(Layout::from_elements(shape, strides)?)
 }
 
 /// The address of the first element; 0 if there is none, whatever the producer says.
-fn pointer(tensor: &DLTensor, layout: &Layout) -> Result<u64, TensorError> {
-    if layout.is_empty() {
+#[inline]
+fn pointer(tensor: &DLTensor, elements: Elements<'_>) -> Result<u64> {
+    if elements.is_empty() {
         return Ok(0);
     }
     let data: *mut c_void = tensor.data;
     if data.is_null() {
-        return Err(TensorError::NoData);
+        return fail(TensorError::NoData);
     }
-    (data.addr() as u64).checked_add(tensor.byte_offset).ok_or(TensorError::Offset(tensor.byte_offset))
+    match (data.addr() as u64).checked_add(tensor.byte_offset) {
+        Some(pointer) => Ok(pointer),
+        None => fail(TensorError::Offset(tensor.byte_offset)),
+    }
 }
