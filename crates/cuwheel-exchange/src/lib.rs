@@ -40,6 +40,7 @@ mod returned;
 mod stream;
 mod table;
 mod tensor;
+pub mod timing;
 
 pub use any_array::{AnyArray, OwnedArray};
 pub use cuda_interface::cuda_array_interface;

@@ -159,10 +159,14 @@ pub(super) fn from_dlpack(
         let message = "the array is in host memory; copy it to a device with asarray()";
         return Err(exception::new::<PyValueError>(py, message));
     }
+    if device.is_none() && copy != Some(true) {
+        return Ok(DeviceArray { array });
+    }
     settle(py, array, device, copy, KindArgument::DEFAULT)
 }
 
 /// An array of ours or of another library, ready on a stream, which becomes its own.
+#[inline]
 fn imported(obj: &Bound<'_, PyAny>, stream: Option<StreamArgument>) -> PyResult<Array> {
     let stream = stream.map(|stream| stream.0);
     let Ok(own) = obj.cast::<DeviceArray>() else {

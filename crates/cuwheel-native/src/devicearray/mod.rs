@@ -15,6 +15,7 @@ mod host;
 mod index;
 mod pickle;
 mod place;
+mod timing;
 mod transfer;
 
 use std::ffi::c_int;
@@ -46,6 +47,8 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(place::current_stream, module)?)?;
     module.add_function(wrap_pyfunction!(forget_types, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_rebuild, module)?)?;
+    module.add_function(wrap_pyfunction!(timing::_time_exchange, module)?)?;
+    module.add_function(wrap_pyfunction!(timing::_take_argument, module)?)?;
     module.add("_DEVICEARRAY_API", capi::capsule(module)?)
 }
 
