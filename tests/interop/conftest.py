@@ -1,0 +1,41 @@
+"""Settings and fixtures of the tests of arrays that go from one library to another and back.
+
+Every peer is optional: what is not installed, or does not work with what is installed beside it, is skipped with the
+reason. Most tests need a CUDA device; those of libraries that also work without one run on the stand-in driver too.
+"""
+
+import gc
+
+import peers
+import pytest
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a CUDA device, not a stand-in for one")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") is not None and (reason := peers.no_device()):
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def torch():
+    return peers.library("torch")
+
+
+@pytest.fixture
+def cupy():
+    return peers.library("cupy")
+
+
+@pytest.fixture(params=peers.ALL, ids=lambda peer: peer.name)
+def peer(request):
+    """Each peer in turn."""
+    return peers.ready(request.param)
+
+
+@pytest.fixture
+def collected():
+    """Nothing that was made before is still about to be freed."""
+    gc.collect()
