@@ -1,6 +1,4 @@
 //! `bench build`: how long this repository takes to build, beside maturin and pip on the same sources in the same run.
-//!
-//! A benchmark and no test: nothing fails because it is slow.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,26 +6,14 @@ use std::time::Instant;
 
 use cuwheel::cli::Outcome;
 use cuwheel::environment::{Access, BuildEnvironment, path_with};
-use cuwheel::error::{Failure, Result};
+use cuwheel::error::Result;
 use cuwheel::interpreter;
 use cuwheel::output::Output;
-use cuwheel::process::{self, Process};
+use cuwheel::process::Process;
 use cuwheel::project::Project;
 use serde_json::json;
 
-/// The arguments of `bench`.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Arguments {
-    /// What to measure
-    #[arg(value_enum)]
-    what: What,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum What {
-    /// Wheels: fresh, unchanged, and after one Rust file changed
-    Build,
-}
+use super::succeed;
 
 /// How often a run in which nothing changed is repeated; the median counts.
 const UNCHANGED_RUNS: usize = 9;
@@ -49,15 +35,8 @@ struct Measured {
     touched_s: f64,
 }
 
-/// Runs the command.
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
-    process::install_interrupt_handler()?;
-    match arguments.what {
-        What::Build => bench_build(output),
-    }
-}
-
-fn bench_build(output: &Output) -> Result<Outcome> {
+/// Measures, and makes a table of it.
+pub(super) fn execute(output: &Output) -> Result<Outcome> {
     let project = Project::find(Path::new("."))?;
     let scratch = empty_directory(&project)?;
     let interpreter = interpreter::find(None, output)?;
@@ -146,14 +125,6 @@ fn seconds(process: &Process) -> Result<f64> {
     let started = Instant::now();
     succeed(process)?;
     Ok(started.elapsed().as_secs_f64())
-}
-
-fn succeed(process: &Process) -> Result<()> {
-    let finished = process.capture()?;
-    if finished.status.success() {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("{} failed", process.describe())).details(finished.tail(12)).into())
 }
 
 fn table(rows: &[Measured]) -> String {

@@ -1,0 +1,44 @@
+//! `bench`: how fast this repository and its wheel are, beside their peers in the same run.
+//!
+//! Benchmarks and no tests: nothing fails because it is slow.
+
+mod build;
+mod exchange;
+
+use cuwheel::cli::Outcome;
+use cuwheel::error::{Failure, Result};
+use cuwheel::output::Output;
+use cuwheel::process::{self, Finished, Process};
+
+/// The arguments of `bench`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// Wheels: fresh, unchanged, and after one Rust file changed
+    Build,
+    /// Arrays from one library to another
+    Exchange(exchange::Arguments),
+}
+
+/// Runs the command.
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    process::install_interrupt_handler()?;
+    match &arguments.what {
+        What::Build => build::execute(output),
+        What::Exchange(arguments) => exchange::execute(arguments, output),
+    }
+}
+
+/// Runs a process that has to succeed.
+fn succeed(process: &Process) -> Result<Finished> {
+    let finished = process.capture()?;
+    if finished.status.success() {
+        return Ok(finished);
+    }
+    Err(Failure::failed(format!("{} failed", process.describe())).details(finished.tail(12)).into())
+}
