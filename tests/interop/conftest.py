@@ -4,10 +4,13 @@ Every peer is optional: what is not installed, or does not work with what is ins
 reason. Most tests need a CUDA device; those of libraries that also work without one run on the stand-in driver too.
 """
 
-import gc
+import os
 
 import peers
 import pytest
+
+# jax would else take most of the device's memory for itself.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def pytest_configure(config):
@@ -33,9 +36,3 @@ def cupy():
 def peer(request):
     """Each peer in turn."""
     return peers.ready(request.param)
-
-
-@pytest.fixture
-def collected():
-    """Nothing that was made before is still about to be freed."""
-    gc.collect()

