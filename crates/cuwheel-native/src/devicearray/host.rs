@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::dtype;
+use super::{dtype, index};
 use crate::{exception, numpy};
 
 /// A NumPy array, and what native code needs to know to copy from it or to it.
@@ -110,11 +110,14 @@ impl<'py> HostArray<'py> {
         self.dtype
     }
 
-    /// The same elements as if there were more of them, by NumPy's rules of broadcasting.
+    /// The same elements as if there were more of them, by NumPy's rules for assignments.
     pub(super) fn broadcast_to(self, shape: &[i64]) -> PyResult<Self> {
         let py = self.object.py();
-        let layout = self.layout.broadcast_to(shape).map_err(|error| exception_of(py, error))?;
-        Ok(Self { layout, ..self })
+        let layout = match index::surplus_axes(self.shape(), shape) {
+            Some(axes) => self.layout.squeeze(Some(&axes)).and_then(|layout| layout.broadcast_to(shape)),
+            None => self.layout.broadcast_to(shape),
+        };
+        Ok(Self { layout: layout.map_err(|error| exception_of(py, error))?, ..self })
     }
 
     /// The memory, for a copy while the thread is detached. The caller keeps `self` as long.

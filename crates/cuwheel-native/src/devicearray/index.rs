@@ -96,3 +96,10 @@ pub(super) fn axes(arguments: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<i64>>>
     }
     integers(arguments).map(Some)
 }
+
+/// The leading axes of one element that a value has and the place that it is assigned to has not: they are left out, as
+/// NumPy does.
+pub(super) fn surplus_axes(value: &[i64], place: &[i64]) -> Option<Vec<i64>> {
+    let surplus = value.len().checked_sub(place.len()).filter(|surplus| *surplus > 0)?;
+    value[..surplus].iter().all(|size| *size == 1).then(|| (0..).take(surplus).collect())
+}

@@ -9,7 +9,7 @@ use pyo3::types::PyMemoryView;
 
 use super::DeviceArray;
 use super::create::KindArgument;
-use super::dtype;
+use super::{dtype, index};
 use super::host::HostArray;
 use super::place::DeviceArgument;
 use crate::exception;
@@ -107,7 +107,11 @@ fn assign_device_array(target: &Array, value: &Bound<'_, PyAny>) -> PyResult<()>
         );
         return Err(exception::new::<PyTypeError>(py, message));
     }
-    let source = source.broadcast_to(target.shape()).map_err(|error| exception_of(py, error))?;
+    let source = match index::surplus_axes(source.shape(), target.shape()) {
+        Some(axes) => source.squeeze(Some(&axes)).and_then(|source| source.broadcast_to(target.shape())),
+        None => source.broadcast_to(target.shape()),
+    }
+    .map_err(|error| exception_of(py, error))?;
     py.detach(|| source.copy_to(target, target.stream())).map_err(|error| exception_of(py, error))
 }
 
