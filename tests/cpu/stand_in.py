@@ -113,8 +113,8 @@ class StandIn:
             gc.collect()
             after = self.alive()
         self.reset()
-        assert violations == []
-        assert after == before
+        assert violations == [], f"broke the rules of the driver: {violations}"
+        assert after == before, f"alive: {after}, and before: {before}"
 
 
 @functools.cache
