@@ -121,7 +121,10 @@ fn of_name(name: &Bound<'_, PyString>) -> PyResult<DTypeArgument> {
     let text = name.to_str()?;
     match DType::from_name(text).or_else(|error| DType::from_typestr(text).map_err(|_| error)) {
         Ok(dtype) => Ok(DTypeArgument(dtype)),
-        Err(error) => of_numpy_like(name.as_any()).map_err(|_| cuwheel_exchange::exception_of(py, error)),
+        Err(error) => match numpy_constructor(py).and_then(|constructor| constructor.call1((name,))) {
+            Ok(dtype) => of_descriptor(&dtype).map(DTypeArgument),
+            Err(_) => Err(cuwheel_exchange::exception_of(py, error)),
+        },
     }
 }
 
@@ -150,8 +153,12 @@ fn of_numpy_like(object: &Bound<'_, PyAny>) -> PyResult<DTypeArgument> {
         );
         exception::new::<PyTypeError>(py, message)
     };
-    let dtype = numpy_module(py)?.getattr(intern!(py, "dtype"))?.call1((object,)).map_err(|_| no_dtype())?;
+    let dtype = numpy_constructor(py)?.call1((object,)).map_err(|_| no_dtype())?;
     of_descriptor(&dtype).map(DTypeArgument)
+}
+
+fn numpy_constructor(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    numpy_module(py)?.getattr(intern!(py, "dtype"))
 }
 
 /// The data type for a `numpy.dtype`.
@@ -169,10 +176,12 @@ pub(super) fn of_descriptor(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Some(dtype) = of_element(&element) {
         return Ok(dtype);
     }
-    // Types that other packages add to NumPy are known by their names only.
-    let name = dtype.getattr(intern!(py, "name"))?;
-    if let Ok(dtype) = DType::from_name(name.cast::<PyString>()?.to_str()?) {
-        return Ok(dtype);
+    // Types that other packages add to NumPy are known by their names only. A name does not tell the order of bytes.
+    if element.type_number() >= FIRST_ADDED_TYPE && element.is_native_byte_order() {
+        let name = dtype.getattr(intern!(py, "name"))?;
+        if let Ok(dtype) = DType::from_name(name.cast::<PyString>()?.to_str()?) {
+            return Ok(dtype);
+        }
     }
     let text = dtype.getattr(intern!(py, "str"))?;
     DType::from_typestr(text.cast::<PyString>()?.to_str()?).map_err(|error| cuwheel_exchange::exception_of(py, error))
@@ -215,8 +224,7 @@ pub(super) fn numpy_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 
 /// The NumPy data type of the same elements, if NumPy, or `ml_dtypes` where it is installed, has one.
 pub(super) fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let numpy = numpy_module(py)?;
-    let constructor = numpy.getattr(intern!(py, "dtype"))?;
+    let constructor = numpy_constructor(py)?;
     // Packed elements have no type there, though `ml_dtypes` has types of these names with one element in each byte.
     if dtype.size_bytes().is_none() || dtype == DType::Float4E2M1FnX2 {
         return Ok(None);
