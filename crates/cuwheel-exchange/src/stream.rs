@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use cuwheel_device_array::Stream;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
+use pyo3::{ffi, intern};
 
 use crate::exception;
 
@@ -16,7 +16,7 @@ use crate::exception;
 ///
 /// As a typed argument of a function it reads any of these:
 ///
-/// - an `int`: a `CUstream` handle, where 0 and 1 mean the legacy default stream and 2 the per-thread default stream;
+/// - an integer: a `CUstream` handle, where 0 and 1 mean the legacy default stream and 2 the per-thread default stream;
 /// - an object with `__cuda_stream__`, a method or a pair, that gives `(0, handle)`;
 /// - an object with `cuda_stream` (torch), `ptr` (CuPy) or `handle` (numba).
 ///
@@ -29,15 +29,25 @@ impl<'py> FromPyObject<'_, 'py> for StreamArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (handle, keep_alive) = if let Ok(number) = object.cast::<PyInt>() {
-            (handle(&number)?, None)
-        } else {
+        let (handle, keep_alive) = if object.is_instance_of::<PyInt>() {
+            (handle(&object)?, None)
+        } else if let Some(handle) = handle_of(&object)? {
             let owner: Arc<dyn Any + Send + Sync> = Arc::new(object.to_owned().unbind());
-            (handle_of(&object)?.ok_or_else(|| no_stream(&object))?, Some(owner))
+            (handle, Some(owner))
+        } else if is_index(&object) {
+            (handle(&object)?, None)
+        } else {
+            return Err(no_stream(&object));
         };
         // SAFETY: the object that owns the stream is kept; a number is vouched for by who passes it, as documented.
         Ok(Self(unsafe { Stream::borrowed(handle, keep_alive) }))
     }
+}
+
+/// Whether an object is an integer by what it can do, such as one of NumPy's.
+fn is_index(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the thread is attached, as the type of `object` witnesses.
+    unsafe { ffi::PyIndex_Check(object.as_ptr()) != 0 }
 }
 
 fn no_stream(object: &Bound<'_, PyAny>) -> PyErr {

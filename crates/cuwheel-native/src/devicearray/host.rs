@@ -95,6 +95,13 @@ impl<'py> HostArray<'py> {
         };
         let state = array.state().map_err(|error| exception::new::<PyValueError>(py, error.to_string()))?;
         let dtype = dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?)?;
+        if dtype.size_bytes().is_none() {
+            let message = format!(
+                "the host array holds one {dtype} in each byte, and device arrays pack them; pack the elements into uint8, and \
+                 view the device array of that: array.view(\"{dtype}\")"
+            );
+            return Err(exception::new::<PyTypeError>(py, message));
+        }
         let numbers = |values: &[isize]| -> Vec<i64> { values.iter().map(|value| *value as i64).collect() };
         let layout = Layout::from_bytes(&numbers(state.shape()), &numbers(state.strides()), dtype)
             .map_err(|error| exception_of(py, error))?;

@@ -6,9 +6,9 @@
 use cuwheel_device_array::{Device, Stream, stream};
 use cuwheel_exchange::{StreamArgument, exception_of};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyString, PyTuple, PyType};
+use pyo3::{ffi, intern};
 
 use crate::exception;
 
@@ -101,10 +101,9 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArgument {
         if let Ok(text) = object.cast::<PyString>() {
             return of_text(&text);
         }
-        if !object.is_instance_of::<PyBool>()
-            && let Ok(number) = object.cast::<PyInt>()
-        {
-            return of_number(&number);
+        // SAFETY: the thread is attached, as the type of `object` witnesses.
+        if !object.is_instance_of::<PyBool>() && unsafe { ffi::PyIndex_Check(object.as_ptr()) } != 0 {
+            return of_number(&object);
         }
         // torch, which says "cpu" in the same way; then CuPy, and cuda.core.
         if let Some(kind) = object.getattr_opt(intern!(py, "type"))?
