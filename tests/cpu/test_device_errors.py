@@ -3,6 +3,7 @@
 import ctypes
 
 import cuwheel
+import ml_dtypes
 import numpy as np
 import pytest
 from cuwheel import Device, DType, Stream
@@ -364,6 +365,12 @@ MISTAKES = {
         lambda: cuwheel.asarray([object()]),
         TypeError,
         OBJECTS,
+    ),
+    "unpacked elements from the host": (
+        lambda: cuwheel.asarray(np.zeros(3, ml_dtypes.float4_e2m1fn)),
+        TypeError,
+        "the host array holds one float4_e2m1fn in each byte, and device arrays pack them; pack the elements into uint8, and "
+        'view the device array of that: array.view("float4_e2m1fn")',
     ),
     "a type that NumPy lacks": (lambda: DType("float4_e2m1fn").numpy, TypeError, 'NumPy has no packed elements such as float4_e2m1fn; view the array as bytes first: array.view("uint8")'),
     "a context left and not entered": (
