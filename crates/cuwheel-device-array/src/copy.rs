@@ -326,8 +326,8 @@ impl Stream {
         arrays.iter().try_for_each(|array| self.order_after(device, array.stream(), array.device()))
     }
 
-    /// Puts work with `arrays` into this stream of `device`, behind what their streams do now and before what they
-    /// will.
+    /// Puts work with `arrays` into this stream of `device`, whose context is current, behind what their streams do now and
+    /// before what they will.
     fn between(
         &self,
         device: Device,
@@ -339,6 +339,11 @@ impl Stream {
         let result = work();
         // Also after an error: some of the work may have been put into the stream.
         let ordered = unordered.iter().try_for_each(|array| array.stream().order_after(array.device(), self, device));
+        if ordered.is_err() {
+            // Nothing else would keep the arrays' streams from freeing the memory under the work.
+            // SAFETY: the stream is valid for as long as this value.
+            unsafe { Driver::get()?.cuStreamSynchronize(self.raw()) }?;
+        }
         result.and_then(|()| Ok(ordered?))
     }
 }

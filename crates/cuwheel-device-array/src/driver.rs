@@ -64,15 +64,11 @@ impl Driver {
 
     fn load() -> Result<Self, DriverError> {
         let mut searched = Vec::new();
-        let mut open = |name: &'static str| {
-            // SAFETY: the initialisers of the driver's library expect nothing of who loads it; that is its makers'
-            // promise.
-            let library = unsafe { Library::new(name) };
-            // What the loader says is behind the error, and names the file.
-            library.map_err(|error| searched.push(error.source().unwrap_or(&error).to_string())).ok()
-        };
-        let library = LIBRARY_NAMES.into_iter().find_map(&mut open);
-        let library = library.ok_or_else(|| DriverError::NoDriver { searched: searched.join("; ") })?;
+        let library = LIBRARY_NAMES
+            .into_iter()
+            // SAFETY: the initialisers of the driver's library expect nothing of who loads it; that is its makers' promise.
+            .find_map(|name| unsafe { Library::new(name) }.map_err(|error| searched.push(reason(&error))).ok())
+            .ok_or_else(|| DriverError::NoDriver { searched: searched.join("; ") })?;
         let library: &'static Library = Box::leak(Box::new(library));
         let functions = Functions::load(library);
         let mut driver = Self { library, functions, version: 0, devices: Box::default() };
@@ -165,6 +161,11 @@ impl Driver {
         unsafe { self.cuDeviceGet(&raw mut handle, ordinal) }?;
         Ok(handle)
     }
+}
+
+/// Why a library was not loaded, as the loader says it, with the name of the library.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Fails in the child of a `fork` of the process that started the driver.

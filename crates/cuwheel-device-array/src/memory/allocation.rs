@@ -98,11 +98,12 @@ impl Allocation {
     ///
     /// Zero bytes have the address 0 and need no driver; nor does ordinary host memory.
     pub fn new(kind: MemoryKind, size_bytes: usize, device: Device, stream: &Stream) -> Result<Self, AllocationError> {
-        let mut block = Block { address: 0, size_bytes, kind, device, stream: stream.clone(), is_pooled: false };
+        let mut new = Self(Block { address: 0, size_bytes, kind, device, stream: stream.clone(), is_pooled: false });
         if size_bytes != 0 {
-            block.allocate()?;
+            // What is allocated when a later step fails is freed as `new` is dropped.
+            new.0.allocate()?;
         }
-        Ok(Self(block))
+        Ok(new)
     }
 
     /// The address of the first byte; 0 for no bytes.
