@@ -45,7 +45,7 @@ pub(crate) fn device_type_name(device_type: DLDeviceType) -> String {
         16 => "Hexagon",
         17 => "MAIA",
         18 => "Trainium",
-        other => return format!("of type {other}"),
+        other => return format!("DLPack type {other}"),
     };
     name.to_owned()
 }

@@ -35,7 +35,11 @@ pub(crate) fn request(
         // A producer from before DLPack 1.0 does not know the argument.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
             arguments.del_item(intern!(py, "max_version"))?;
-            method.call((), Some(&arguments)).map_err(|_| error)?
+            match method.call((), Some(&arguments)) {
+                // The argument was not what it is about.
+                Err(second) if second.is_instance_of::<PyTypeError>(py) => return Err(error),
+                answer => answer?,
+            }
         }
         other => other?,
     };

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 
 use cuwheel_device_array::{Array, Classified, Device, MemoryKind, Order, Stream, stream};
 use pyo3::PyClass;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::PyCapsule;
@@ -135,6 +135,11 @@ unsafe extern "C" fn object_from_managed<T: Producer>(
                 return Err(exception::new::<PyTypeError>(py, "there is no tensor to make an array of"));
             };
             let array = import::adopt(py, ForeignTensor::from_versioned(tensor))?;
+            if array.kind() == MemoryKind::Host {
+                let message =
+                    format!("the tensor is in host memory, which {} has no arrays in; move it to a device first", T::NAME);
+                return Err(exception::new::<PyBufferError>(py, message));
+            }
             let stream = stream::current(array.device());
             out.write(T::wrap(py, array.with_stream(stream))?.into_ptr().cast());
             Ok(())
