@@ -1,7 +1,5 @@
 """Copies between host and device, between devices and between kinds of memory, and the order in which streams make them."""
 
-import ctypes
-
 import cuwheel
 import numpy as np
 import pytest
@@ -136,8 +134,7 @@ def test_a_race_is_seen_by_the_stand_in(driver):
     one, two = Stream(), Stream()
     array = cuwheel.empty(64, "uint8", stream=one)
     array[...] = 1
-    with driver.context():
-        driver.call("cuMemsetD8Async", ctypes.c_uint64(array.pointer), 2, ctypes.c_size_t(64), ctypes.c_void_p(two.handle))
+    driver.fill(array, two)
     [violation] = driver.violations()
     assert f"writes {array.pointer:#x} on stream {two.handle:#x} with nothing that orders it after" in violation
     del array
