@@ -102,6 +102,13 @@ _KEPT = {name: name for name in (TABLE, VERSIONED, LEGACY, b"used_" + VERSIONED,
 _TENSORS = set()
 
 
+def forget_tensors() -> None:
+    """Let go of tensors that were made, and that nobody will delete."""
+    for tensor in _TENSORS:
+        tensor.owner = None
+    _TENSORS.clear()
+
+
 def capsule(address: int, name: bytes) -> object:
     return _new(address, _KEPT[name], None)
 
@@ -115,7 +122,7 @@ def address_in(a_capsule: object) -> int:
 
 
 class Tensor:
-    """A tensor that another library hands out. `deleted` counts how often its deleter was called."""
+    """A tensor that another library hands out. It keeps `owner` until its deleter is called; `deleted` counts the calls."""
 
     def __init__(
         self,
@@ -130,8 +137,10 @@ class Tensor:
         version=(1, 3),
         versioned=True,
         has_deleter=True,
+        owner=None,
     ):
         self.deleted = 0
+        self.owner = owner if has_deleter else None
         self.versioned = versioned
         self._deleter = Deleter(self._delete)
         self._shape, self._strides = ((c_int64 * len(numbers))(*numbers) if numbers else None for numbers in (shape, strides))
@@ -157,6 +166,7 @@ class Tensor:
     def _delete(self, address):
         assert address == self.address
         self.deleted += 1
+        self.owner = None
         _TENSORS.discard(self)
 
     @property
@@ -168,8 +178,9 @@ class Tensor:
 
 
 def tensor_of(array, **fields) -> Tensor:
-    """A tensor that describes a `cuwheel.DeviceArray`, with some fields changed."""
+    """A tensor that describes a `cuwheel.DeviceArray` and keeps it alive, with some fields changed."""
     fields = {
+        "owner": array,
         "data": array.pointer,
         "shape": array.shape,
         "strides": array.element_strides,

@@ -227,7 +227,7 @@ def test_tables_are_checked_before_they_are_used(case):
     tensor, other = tensor_of(owner), tensor_of(owner, shape=(2, 2))
     producer = exchanging(tensor, make(), __dlpack__=lambda self, **_: other.capsule(), __dlpack_device__=lambda self: (CUDA, 0))
     assert cuwheel.from_dlpack(producer).shape == (owner.shape if used else (2, 2))
-    dlpack._TENSORS.clear()
+    dlpack.forget_tensors()
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_an_error_of_the_type_itself_is_the_users():
 
     with pytest.raises(ZeroDivisionError, match="the type's own"):
         cuwheel.from_dlpack(Meta("Faulty", (Foreign,), {})(tensor_of(owner)))
-    dlpack._TENSORS.clear()
+    dlpack.forget_tensors()
 
 
 def test_tables_can_be_switched_off():
@@ -346,7 +346,7 @@ def failing(*errors):
             raise remaining.pop(0)
 
     producer = Failing(Tensor())
-    dlpack._TENSORS.clear()
+    dlpack.forget_tensors()
     return producer, requests
 
 
