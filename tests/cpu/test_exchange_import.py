@@ -247,7 +247,7 @@ def test_a_table_is_looked_for_on_the_type_and_inherited():
     producer = Foreign(tensor_of(owner))
     producer.__dlpack_c_exchange_api__ = property(lambda self: 1 / 0)
     assert cuwheel.from_dlpack(producer).shape == owner.shape
-    derived = type("Derived", (type(exchanging(tensor_of(owner))),), {})()
+    derived = type("Derived", (Table(**GOOD).type(),), {})()
     derived.tensor = tensor_of(owner)
     assert cuwheel.from_dlpack(derived).shape == owner.shape
 
