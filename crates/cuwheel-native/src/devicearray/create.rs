@@ -1,7 +1,7 @@
 //! New device arrays, and the arguments that say which.
 
 use cuwheel_device_array::{Array, DType, MemoryKind, Order};
-use cuwheel_exchange::{StreamArgument, WorkOn, exception_of};
+use cuwheel_exchange::{WorkOn, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 use super::DeviceArray;
 use super::dtype::DTypeArgument;
 use super::host::HostArray;
-use super::place::{self, DeviceArgument};
+use super::place::{self, DeviceArgument, StreamArgument};
 use super::{index, transfer};
 use crate::exception;
 

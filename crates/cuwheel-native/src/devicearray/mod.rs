@@ -21,7 +21,7 @@ mod transfer;
 use std::ffi::c_int;
 
 use cuwheel_device_array::{Array, Error};
-use cuwheel_exchange::{DlpackArguments, Producer, StreamArgument, exception_of};
+use cuwheel_exchange::{DlpackArguments, Producer, exception_of};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use self::create::{KindArgument, OrderArgument, Shape};
 use self::dtype::{DTypeArgument, PyDType};
 use self::flags::Flags;
-use self::place::{DeviceArgument, PyDevice, PyStream};
+use self::place::{DeviceArgument, PyDevice, PyStream, StreamArgument};
 use crate::exception;
 use crate::submodule::{Submodule, add_class};
 

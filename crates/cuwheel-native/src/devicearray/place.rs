@@ -4,7 +4,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 
 use cuwheel_device_array::{Device, Stream, stream};
-use cuwheel_exchange::{StreamArgument, exception_of};
+use cuwheel_exchange::exception_of;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple, PyType};
@@ -158,6 +158,22 @@ pub(super) fn device_or_current(py: Python<'_>, device: Option<DeviceArgument>) 
     match device {
         Some(device) => Ok(device.0),
         None => Device::current().map_err(|error| exception_of(py, error)),
+    }
+}
+
+/// A stream as an argument: one of ours, or of any library.
+#[derive(Debug, Clone)]
+pub(super) struct StreamArgument(pub(super) Stream);
+
+impl<'py> FromPyObject<'_, 'py> for StreamArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyStream>() {
+            // Without its Python object, so that it can be let go of where there is no Python.
+            Ok(own) => Ok(Self(own.get().stream.clone())),
+            Err(_) => object.extract::<cuwheel_exchange::StreamArgument>().map(|stream| Self(stream.0)),
+        }
     }
 }
 

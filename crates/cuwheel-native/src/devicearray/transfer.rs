@@ -1,7 +1,7 @@
 //! Copies between device arrays and host arrays, and among device arrays.
 
 use cuwheel_device_array::{Array, Error, ReshapeError, Stream, stream};
-use cuwheel_exchange::{StreamArgument, WorkOn, exception_of};
+use cuwheel_exchange::{WorkOn, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use super::DeviceArray;
 use super::create::KindArgument;
 use super::{dtype, index};
 use super::host::HostArray;
-use super::place::DeviceArgument;
+use super::place::{DeviceArgument, StreamArgument};
 use crate::exception;
 
 /// Copies host data into an array that has the same shape and type.

@@ -72,6 +72,8 @@ static inline const CuwheelDeviceArrayAPI *cuwheel_device_array_api(const char *
     const CuwheelDeviceArrayAPI *api = NULL;
     PyObject *name = NULL, *module = NULL, *capsule = NULL;
     const char *capsule_name;
+    /* A variable, for compilers warn of comparisons with a constant that happens to be 0. */
+    uint32_t oldest_minor = CUWHEEL_DEVICE_ARRAY_API_MINOR;
 
     name = PyUnicode_FromString(module_name);
     if (name == NULL) goto done;
@@ -87,7 +89,7 @@ static inline const CuwheelDeviceArrayAPI *cuwheel_device_array_api(const char *
     if (capsule_name == NULL && PyErr_Occurred()) goto done;
     api = (const CuwheelDeviceArrayAPI *)PyCapsule_GetPointer(capsule, capsule_name);
     if (api == NULL) goto done;
-    if (api->major != CUWHEEL_DEVICE_ARRAY_API_MAJOR || api->minor < CUWHEEL_DEVICE_ARRAY_API_MINOR) {
+    if (api->major != CUWHEEL_DEVICE_ARRAY_API_MAJOR || api->minor < oldest_minor) {
         PyErr_Format(PyExc_ImportError,
                      "%s has version %u.%u of its C API, and this module was compiled for %u.%u; compile it against "
                      "the installed version",
