@@ -28,7 +28,13 @@ impl<'py> HostArray<'py> {
     /// Elements are converted if that loses nothing but precision: within their kind, or to a more general one.
     pub(super) fn of(object: &Bound<'py, PyAny>, dtype: Option<DType>) -> PyResult<Self> {
         let py = object.py();
-        let array = dtype::numpy_module(py)?.call_method1(intern!(py, "asarray"), (object,))?;
+        let offers = |name| object.hasattr(name);
+        // NumPy does not ask for DLPack by itself, and makes an object of what offers nothing else.
+        let is_dlpack = offers(intern!(py, "__dlpack__"))?
+            && !offers(intern!(py, "__array__"))?
+            && !offers(intern!(py, "__array_interface__"))?;
+        let function = if is_dlpack { intern!(py, "from_dlpack") } else { intern!(py, "asarray") };
+        let array = dtype::numpy_module(py)?.call_method1(function, (object,))?;
         let array = match dtype {
             Some(dtype) => Self::converted(&array, dtype)?,
             None => array,
