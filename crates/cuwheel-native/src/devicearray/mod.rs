@@ -111,7 +111,8 @@ impl DeviceArray {
     ///     RuntimeError: There is no such device, or no driver that can be used.
     #[staticmethod]
     #[pyo3(signature = (shape, dtype = DTypeArgument::DEFAULT, *, device = None, kind = KindArgument::DEFAULT,
-                        order = OrderArgument::DEFAULT, stream = None))]
+                        order = OrderArgument::DEFAULT, stream = None),
+           text_signature = "(shape, dtype='float64', *, device=None, kind='device', order='C', stream=None)")]
     fn empty(
         py: Python<'_>,
         shape: Shape,
@@ -133,7 +134,8 @@ impl DeviceArray {
     ///     What `empty` raises.
     #[staticmethod]
     #[pyo3(signature = (shape, dtype = DTypeArgument::DEFAULT, *, device = None, kind = KindArgument::DEFAULT,
-                        order = OrderArgument::DEFAULT, stream = None))]
+                        order = OrderArgument::DEFAULT, stream = None),
+           text_signature = "(shape, dtype='float64', *, device=None, kind='device', order='C', stream=None)")]
     fn zeros(
         py: Python<'_>,
         shape: Shape,
@@ -158,7 +160,8 @@ impl DeviceArray {
     ///     What `empty` raises.
     #[staticmethod]
     #[pyo3(signature = (shape, fill_value, dtype = None, *, device = None, kind = KindArgument::DEFAULT,
-                        order = OrderArgument::DEFAULT, stream = None))]
+                        order = OrderArgument::DEFAULT, stream = None),
+           text_signature = "(shape, fill_value, dtype=None, *, device=None, kind='device', order='C', stream=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn full(
         py: Python<'_>,
@@ -192,7 +195,8 @@ impl DeviceArray {
     ///     BufferError: The array cannot be described to another library.
     ///     What `empty` raises.
     #[staticmethod]
-    #[pyo3(signature = (obj, /, dtype = None, *, device = None, copy = None, kind = KindArgument::DEFAULT, stream = None))]
+    #[pyo3(signature = (obj, /, dtype = None, *, device = None, copy = None, kind = KindArgument::DEFAULT, stream = None),
+           text_signature = "(obj, /, dtype=None, *, device=None, copy=None, kind='device', stream=None)")]
     fn asarray(
         obj: &Bound<'_, PyAny>,
         dtype: Option<DTypeArgument>,
@@ -215,7 +219,8 @@ impl DeviceArray {
     ///     TypeError: NumPy makes no array of `obj`, or cannot convert it.
     ///     What `empty` raises.
     #[staticmethod]
-    #[pyo3(signature = (obj, /, dtype = None, *, device = None, kind = KindArgument::DEFAULT, stream = None))]
+    #[pyo3(signature = (obj, /, dtype = None, *, device = None, kind = KindArgument::DEFAULT, stream = None),
+           text_signature = "(obj, /, dtype=None, *, device=None, kind='device', stream=None)")]
     fn from_host(
         obj: &Bound<'_, PyAny>,
         dtype: Option<DTypeArgument>,
@@ -301,7 +306,8 @@ impl DeviceArray {
     /// Raises:
     ///     MemoryError: There is not enough memory.
     ///     RuntimeError: There is no such device, or the driver reports an error.
-    #[pyo3(signature = (device = None, *, kind = KindArgument::DEFAULT, stream = None))]
+    #[pyo3(signature = (device = None, *, kind = KindArgument::DEFAULT, stream = None),
+           text_signature = "($self, /, device=None, *, kind='device', stream=None)")]
     fn copy_to_device(
         &self,
         py: Python<'_>,

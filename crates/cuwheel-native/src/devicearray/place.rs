@@ -27,7 +27,8 @@ pub(super) struct PyDevice(pub(super) Device);
 #[pymethods]
 impl PyDevice {
     #[new]
-    #[pyo3(signature = (device = DeviceArgument(Device::new(0)), /))]
+    #[pyo3(signature = (device = DeviceArgument(Device::new(0)), /),
+           text_signature = "(device=0, /)")]
     fn new(device: DeviceArgument) -> Self {
         Self(device.0)
     }

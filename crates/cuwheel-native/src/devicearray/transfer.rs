@@ -9,9 +9,9 @@ use pyo3::types::PyMemoryView;
 
 use super::DeviceArray;
 use super::create::KindArgument;
-use super::{dtype, index};
 use super::host::HostArray;
 use super::place::{DeviceArgument, StreamArgument};
+use super::{dtype, index};
 use crate::exception;
 
 /// Copies host data into an array that has the same shape and type.
