@@ -105,10 +105,10 @@ impl DeviceArray {
     ///     stream: In whose order the memory is allocated, used and freed; the current stream by default.
     ///
     /// Raises:
-    ///     ValueError: A dimension is negative, or there are too many elements.
+    ///     ValueError: A dimension is negative, there are too many elements, or there is no such device.
     ///     TypeError: There is no such data type.
     ///     MemoryError: There is not enough memory; the message says how much was asked for and how much is free.
-    ///     RuntimeError: There is no such device, or no driver that can be used.
+    ///     RuntimeError: There is no driver that can be used, or it reports an error.
     #[staticmethod]
     #[pyo3(signature = (shape, dtype = DTypeArgument::DEFAULT, *, device = None, kind = KindArgument::DEFAULT,
                         order = OrderArgument::DEFAULT, stream = None),
@@ -304,8 +304,9 @@ impl DeviceArray {
     ///     stream: In whose order to copy, and the stream of the copy; the array's stream by default.
     ///
     /// Raises:
+    ///     ValueError: There is no such device.
     ///     MemoryError: There is not enough memory.
-    ///     RuntimeError: There is no such device, or the driver reports an error.
+    ///     RuntimeError: The driver reports an error.
     #[pyo3(signature = (device = None, *, kind = KindArgument::DEFAULT, stream = None),
            text_signature = "($self, /, device=None, *, kind='device', stream=None)")]
     fn copy_to_device(

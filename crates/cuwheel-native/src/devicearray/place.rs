@@ -51,7 +51,8 @@ impl PyDevice {
     /// The name that the driver gives it, such as "NVIDIA H200".
     ///
     /// Raises:
-    ///     RuntimeError: There is no such device, or no driver that can be used.
+    ///     ValueError: There is no such device.
+    ///     RuntimeError: There is no driver that can be used.
     #[getter]
     fn name(&self, py: Python<'_>) -> PyResult<String> {
         self.0.name().map_err(|error| exception_of(py, error))
@@ -60,7 +61,8 @@ impl PyDevice {
     /// The compute capability, `(major, minor)`.
     ///
     /// Raises:
-    ///     RuntimeError: There is no such device, or no driver that can be used.
+    ///     ValueError: There is no such device.
+    ///     RuntimeError: There is no driver that can be used.
     #[getter]
     fn compute_capability(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         self.0.compute_capability().map_err(|error| exception_of(py, error))
@@ -69,7 +71,8 @@ impl PyDevice {
     /// Return the free and the total memory of the device, in bytes.
     ///
     /// Raises:
-    ///     RuntimeError: There is no such device, or no driver that can be used.
+    ///     ValueError: There is no such device.
+    ///     RuntimeError: There is no driver that can be used.
     fn memory_info(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
         py.detach(|| self.0.memory()).map_err(|error| exception_of(py, error))
     }
