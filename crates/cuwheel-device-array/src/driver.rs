@@ -7,7 +7,6 @@
 mod error;
 mod functions;
 
-use std::error::Error as _;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -136,8 +136,10 @@ unsafe extern "C" fn object_from_managed<T: Producer>(
             };
             let array = import::adopt(py, ForeignTensor::from_versioned(tensor))?;
             if array.kind() == MemoryKind::Host {
-                let message =
-                    format!("the tensor is in host memory, which {} has no arrays in; move it to a device first", T::NAME);
+                let message = format!(
+                    "the tensor is in host memory, which {} has no arrays in; move it to a device first",
+                    T::NAME
+                );
                 return Err(exception::new::<PyBufferError>(py, message));
             }
             let stream = stream::current(array.device());
