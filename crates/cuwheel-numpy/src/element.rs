@@ -1,5 +1,7 @@
 //! What a NumPy data type says about one item.
 
+use std::ffi::c_char;
+
 use crate::sys;
 
 /// Number, size and layout of a data type, without its Python object.
@@ -30,8 +32,7 @@ impl Element {
     /// Whether this machine's byte order is used, or none applies.
     #[must_use]
     pub fn is_native_byte_order(self) -> bool {
-        let swapped = if cfg!(target_endian = "little") { '>' } else { '<' };
-        self.byte_order() != swapped
+        is_native(self.0.byte_order)
     }
 
     /// The size of an item in bytes.
@@ -45,6 +46,12 @@ impl Element {
     pub fn alignment(self) -> isize {
         self.0.alignment
     }
+}
+
+/// Whether a byte order is this machine's, or none.
+pub(crate) fn is_native(byte_order: c_char) -> bool {
+    let swapped = if cfg!(target_endian = "little") { b'>' } else { b'<' };
+    byte_order.cast_unsigned() != swapped
 }
 
 /// The unit of dates and durations: a multiple of a named unit.

@@ -28,4 +28,4 @@ mod wrapper;
 pub use element::{DatetimeUnit, Element};
 pub use result::Error;
 pub use state::{ArrayFlags, ArrayOutline, ArrayState};
-pub use wrapper::{Array, Descriptor, NumPy, Object, OwnedDescriptor, Scalar};
+pub use wrapper::{Array, Descriptor, Kind, NumPy, Object, OwnedDescriptor, Scalar};

@@ -88,6 +88,18 @@ int cuwheel_numpy_is_descriptor(PyObject *object)
     return PyArray_DescrCheck(object) != 0;
 }
 
+/* What is most frequent, and cheapest to tell, comes first. */
+int cuwheel_numpy_kind(PyObject *object)
+{
+    if (PyArray_CheckExact(object)) {
+        return CUWHEEL_NUMPY_EXACT_ARRAY;
+    }
+    if (PyArray_IsScalar(object, Generic)) {
+        return CUWHEEL_NUMPY_SCALAR;
+    }
+    return PyArray_Check(object) ? CUWHEEL_NUMPY_ARRAY : 0;
+}
+
 static void read_element(const PyArray_Descr *descriptor, struct cuwheel_numpy_element *element)
 {
     element->type_number = descriptor->type_num;
@@ -122,7 +134,8 @@ void cuwheel_numpy_read_outline(PyObject *object, struct cuwheel_numpy_outline *
 
     outline->dimension_count = PyArray_NDIM(array);
     outline->flags = PyArray_FLAGS(array);
-    read_element(PyArray_DESCR(array), &outline->element);
+    outline->type_number = PyArray_DESCR(array)->type_num;
+    outline->byte_order = PyArray_DESCR(array)->byteorder;
 }
 
 void cuwheel_numpy_read_descriptor(PyObject *descriptor, struct cuwheel_numpy_element *element)

@@ -16,6 +16,11 @@
 /* The largest number of dimensions of any NumPy version; src/sys.rs reads it here. */
 #define CUWHEEL_NUMPY_MAX_DIMENSIONS 64
 
+/* What cuwheel_numpy_kind returns; src/sys.rs reads them here. */
+#define CUWHEEL_NUMPY_EXACT_ARRAY 1
+#define CUWHEEL_NUMPY_ARRAY 2
+#define CUWHEEL_NUMPY_SCALAR 3
+
 /* What a descriptor says about one item. */
 struct cuwheel_numpy_element {
     int type_number;
@@ -35,11 +40,12 @@ struct cuwheel_numpy_array {
     Py_ssize_t strides[CUWHEEL_NUMPY_MAX_DIMENSIONS];
 };
 
-/* The state of an array less its addresses and sizes. */
+/* What an array is, in as few words as tell arrays of numbers apart. */
 struct cuwheel_numpy_outline {
     int dimension_count;
     int flags;
-    struct cuwheel_numpy_element element;
+    int type_number;
+    char byte_order;
 };
 
 /* The unit of a date or of a duration is `count` times the one that `unit`, an NPY_DATETIMEUNIT, stands for. */
@@ -56,6 +62,9 @@ int cuwheel_numpy_is_array(PyObject *object);
 int cuwheel_numpy_is_exact_array(PyObject *object);
 int cuwheel_numpy_is_scalar(PyObject *object);
 int cuwheel_numpy_is_descriptor(PyObject *object);
+
+/* Returns CUWHEEL_NUMPY_EXACT_ARRAY, CUWHEEL_NUMPY_ARRAY for instances of subclasses, CUWHEEL_NUMPY_SCALAR, or 0. */
+int cuwheel_numpy_kind(PyObject *object);
 
 /* Fills in *state and returns 0, or returns -1, without an exception, if there are too many dimensions. */
 int cuwheel_numpy_read_array(PyObject *array, struct cuwheel_numpy_array *state);

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::slice;
 
-use crate::Element;
+use crate::element::{self, Element};
 use crate::result::{self, Error};
 use crate::sys;
 
@@ -78,7 +78,7 @@ impl ArrayState {
     }
 }
 
-/// What an array is, less where its items are and how many there are: cheaper to ask for than [`ArrayState`].
+/// What an array is, in as few words as tell arrays of numbers apart: cheaper to ask for than [`ArrayState`].
 #[derive(Debug, Clone, Copy)]
 pub struct ArrayOutline(pub(crate) sys::Outline);
 
@@ -90,10 +90,10 @@ impl ArrayOutline {
         usize::try_from(self.0.dimension_count).unwrap_or(0)
     }
 
-    /// What the items are.
+    /// The number of the items' type, as `numpy.dtype.num`.
     #[must_use]
-    pub fn element(&self) -> Element {
-        Element(self.0.element)
+    pub fn type_number(&self) -> i32 {
+        self.0.type_number
     }
 
     /// How the memory is laid out and may be used.
@@ -105,7 +105,7 @@ impl ArrayOutline {
     /// Whether the items can be read and written as they are: aligned, writeable and in this machine's byte order.
     #[must_use]
     pub fn is_behaved(&self) -> bool {
-        self.flags().is_aligned() && self.flags().is_writeable() && self.element().is_native_byte_order()
+        self.flags().is_aligned() && self.flags().is_writeable() && element::is_native(self.0.byte_order)
     }
 }
 

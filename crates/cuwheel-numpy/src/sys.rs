@@ -15,6 +15,13 @@ pub struct PyObject {
 /// The largest number of dimensions of any NumPy version, as `shim.h` has it.
 pub const MAX_DIMENSIONS: usize = number_after(include_bytes!("shim.h"), b"#define CUWHEEL_NUMPY_MAX_DIMENSIONS ");
 
+/// What [`cuwheel_numpy_kind`] returns for an instance of `numpy.ndarray` itself.
+pub const EXACT_ARRAY: c_int = kind_after(b"#define CUWHEEL_NUMPY_EXACT_ARRAY ");
+/// What [`cuwheel_numpy_kind`] returns for an instance of a subclass of `numpy.ndarray`.
+pub const ARRAY: c_int = kind_after(b"#define CUWHEEL_NUMPY_ARRAY ");
+/// What [`cuwheel_numpy_kind`] returns for a scalar.
+pub const SCALAR: c_int = kind_after(b"#define CUWHEEL_NUMPY_SCALAR ");
+
 /// What a descriptor says about one item.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +56,7 @@ pub struct Array {
     pub strides: [isize; MAX_DIMENSIONS],
 }
 
-/// The state of an array less its addresses and sizes.
+/// What an array is, in as few words as tell arrays of numbers apart.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Outline {
@@ -57,8 +64,10 @@ pub struct Outline {
     pub dimension_count: c_int,
     /// `NPY_ARRAY_…`.
     pub flags: c_int,
-    /// What the items are.
-    pub element: Element,
+    /// `NPY_TYPES`.
+    pub type_number: c_int,
+    /// As in [`Element`].
+    pub byte_order: c_char,
 }
 
 /// The unit of a date or of a duration: `count` times `unit`.
@@ -78,6 +87,7 @@ unsafe extern "C" {
     pub fn cuwheel_numpy_is_exact_array(object: *mut PyObject) -> c_int;
     pub fn cuwheel_numpy_is_scalar(object: *mut PyObject) -> c_int;
     pub fn cuwheel_numpy_is_descriptor(object: *mut PyObject) -> c_int;
+    pub fn cuwheel_numpy_kind(object: *mut PyObject) -> c_int;
     pub fn cuwheel_numpy_read_array(array: *mut PyObject, state: *mut Array) -> c_int;
     pub fn cuwheel_numpy_read_outline(array: *mut PyObject, outline: *mut Outline);
     pub fn cuwheel_numpy_read_descriptor(descriptor: *mut PyObject, element: *mut Element);
@@ -86,6 +96,15 @@ unsafe extern "C" {
     pub fn cuwheel_numpy_scalar_descriptor(scalar: *mut PyObject) -> *mut PyObject;
 
     pub fn Py_DecRef(object: *mut PyObject);
+}
+
+const fn kind_after(name: &[u8]) -> c_int {
+    match number_after(include_bytes!("shim.h"), name) {
+        1 => 1,
+        2 => 2,
+        3 => 3,
+        _ => panic!("shim.h defines another number of kinds"),
+    }
 }
 
 /// The number that follows `name` in `text`. There must be one: otherwise the constant above does not compile.

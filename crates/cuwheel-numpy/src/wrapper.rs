@@ -56,6 +56,19 @@ pub struct Descriptor<'a>(Object<'a>);
 #[derive(Debug)]
 pub struct OwnedDescriptor<'a>(Descriptor<'a>);
 
+/// What an object is to NumPy, apart from data types.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind<'a> {
+    /// An instance of `numpy.ndarray` itself.
+    ExactArray(Array<'a>),
+    /// An instance of a subclass of `numpy.ndarray`.
+    Array(Array<'a>),
+    /// A scalar.
+    Scalar(Scalar<'a>),
+    /// Neither an array nor a scalar.
+    Other,
+}
+
 impl<'py> NumPy<'py> {
     /// Imports NumPy, unless that was done before. That runs arbitrary Python code; every later call costs next to
     /// nothing.
@@ -72,6 +85,21 @@ impl<'py> NumPy<'py> {
         // SAFETY: the thread is attached, as the caller promises.
         unsafe { result::import()? };
         Ok(Self { attached: PhantomData })
+    }
+
+    /// What the object is: in one step, for those who have to know more than one thing.
+    #[must_use]
+    pub fn kind<'a>(self, object: Object<'a>) -> Kind<'a>
+    where
+        'py: 'a,
+    {
+        // SAFETY: `self` proves that the thread is attached and NumPy imported; the object is alive for `'a`.
+        match unsafe { sys::cuwheel_numpy_kind(object.as_ptr()) } {
+            sys::EXACT_ARRAY => Kind::ExactArray(Array(object)),
+            sys::ARRAY => Kind::Array(Array(object)),
+            sys::SCALAR => Kind::Scalar(Scalar(object)),
+            _ => Kind::Other,
+        }
     }
 
     /// The object as an array, if it is one.

@@ -61,13 +61,10 @@ impl<'py> Call<'_, 'py> {
     }
 
     fn codes(&self) -> PyResult<Codes> {
+        let (py, this) = (self.dispatcher.py(), self.dispatcher.get());
         let mut codes = Codes::new();
-        if self.arguments.is_empty() {
-            return Ok(codes);
-        }
-        let py = self.dispatcher.py();
-        let type_of = self.dispatcher.get().type_of(py)?;
         for argument in self.arguments.iter_borrowed() {
+            let type_of = this.type_of(py)?;
             match type_of.code(self.dispatcher.as_any(), &argument) {
                 Ok(code) => codes.push(Some(code)),
                 // Compiling will look at the argument again, and say what is wrong with it.

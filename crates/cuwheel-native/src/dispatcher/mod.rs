@@ -7,7 +7,7 @@
 
 mod call;
 mod class;
-mod class_set;
+mod class_notes;
 mod device_array;
 mod fingerprint;
 mod fold;

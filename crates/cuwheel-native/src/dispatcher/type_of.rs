@@ -7,13 +7,13 @@ use std::array;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use cuwheel_dispatcher::{Fingerprint, Item, Layout, Memo, TypeCode};
-use cuwheel_numpy::{Array, Scalar};
+use cuwheel_numpy::{Array, Kind, Scalar};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyType};
 
-use super::class_set::ClassSet;
+use super::class_notes::{ClassNotes, Note};
 use super::device_array::DeviceArrays;
 use super::fingerprint::{self, Reader, Refusal, class_pointer};
 use crate::{exception, number, numpy};
@@ -49,10 +49,11 @@ static CURRENT: RwLock<Option<Arc<TypeOf>>> = RwLock::new(None);
 pub(super) struct TypeOf {
     omitted: Py<PyType>,
     numbers: [TypeCode; NUMBERS.len()],
+    boolean: OnceLock<Typed>,
     /// By [`ArrayKind::position`].
     arrays: [OnceLock<Typed>; ArrayKind::COUNT],
     device_arrays: DeviceArrays,
-    opaque: ClassSet,
+    classes: ClassNotes,
     fingerprints: Memo<Box<[u8]>, Typed>,
 }
 
@@ -128,9 +129,10 @@ impl TypeOf {
         let new = Self {
             omitted: omitted.clone().unbind(),
             numbers,
+            boolean: OnceLock::new(),
             arrays: array::from_fn(|_| OnceLock::new()),
             device_arrays: DeviceArrays::default(),
-            opaque: ClassSet::default(),
+            classes: ClassNotes::default(),
             fingerprints: Memo::new(CAPACITY),
         };
         let former = CURRENT.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(new));
@@ -171,18 +173,22 @@ impl TypeOf {
         if class == class_pointer::<PyComplex>(py) {
             return Ok(self.numbers[COMPLEX128]);
         }
-        if self.opaque.has(class) {
-            return Ok(ask(dispatcher, value)?.typed.code);
+        if class == class_pointer::<PyBool>(py) {
+            return Self::code_of_place(&self.boolean, dispatcher, value);
+        }
+        match self.classes.get(class) {
+            Some(Note::Opaque) => return Ok(ask(dispatcher, value)?.typed.code),
+            Some(Note::Number(number)) => return Ok(self.numbers[usize::from(number)]),
+            None => {}
         }
         let (numpy, object) = (numpy::import(py)?, numpy::borrow(value));
-        if let Some(array) = numpy.array(object) {
-            if !array.is_exact() && fingerprint::is_array_of_its_own_kind(value)? {
+        match numpy.kind(object) {
+            Kind::Array(_) if fingerprint::is_array_of_its_own_kind(value)? => {
                 return Ok(ask(dispatcher, value)?.typed.code);
             }
-            return self.code_of_array(dispatcher, value, array);
-        }
-        if let Some(scalar) = numpy.scalar(object) {
-            return self.code_of_scalar(dispatcher, value, scalar);
+            Kind::ExactArray(array) | Kind::Array(array) => return self.code_of_array(dispatcher, value, array),
+            Kind::Scalar(scalar) => return self.code_of_scalar(dispatcher, value, scalar),
+            Kind::Other => {}
         }
         if let Some(code) = self.device_arrays.code(numpy, dispatcher, value)? {
             return Ok(code);
@@ -190,7 +196,7 @@ impl TypeOf {
         match Reader::fingerprint(value, Some(self.omitted(py))) {
             Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint),
             Err(Refusal::Opaque) => {
-                self.opaque.add(&value.get_type());
+                self.classes.add(&value.get_type(), Note::Opaque);
                 Ok(ask(dispatcher, value)?.typed.code)
             }
             Err(Refusal::Unknown) => Ok(ask(dispatcher, value)?.typed.code),
@@ -208,6 +214,9 @@ impl TypeOf {
         if let Some(Item::Number { type_number, is_swapped: false }) = item
             && let Some(number) = number_of(i32::from(type_number))
         {
+            if let Ok(number) = u8::try_from(number) {
+                self.classes.add(&value.get_type(), Note::Number(number));
+            }
             return Ok(self.numbers[number]);
         }
         let Some(item) = item else { return Ok(ask(dispatcher, value)?.typed.code) };
@@ -226,13 +235,8 @@ impl TypeOf {
         let outline = array.outline();
         if outline.is_behaved() {
             let layout = Layout::of(outline.flags().is_c_contiguous(), outline.flags().is_f_contiguous());
-            if let Some(kind) = ArrayKind::new(outline.dimension_count(), layout, outline.element().type_number()) {
-                let place = &self.arrays[kind.position()];
-                if let Some(typed) = place.get() {
-                    return Ok(typed.code);
-                }
-                let answer = ask(dispatcher, value)?;
-                return Ok(answer.remember(|typed| drop(place.set(typed))));
+            if let Some(kind) = ArrayKind::new(outline.dimension_count(), layout, outline.type_number()) {
+                return Self::code_of_place(&self.arrays[kind.position()], dispatcher, value);
             }
         }
         let mut fingerprint = Fingerprint::new();
@@ -241,6 +245,19 @@ impl TypeOf {
             Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.typed.code),
             Err(Refusal::Raised(error)) => Err(error),
         }
+    }
+
+    /// The code of a type that has a place of its own.
+    fn code_of_place(
+        place: &OnceLock<Typed>,
+        dispatcher: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<TypeCode> {
+        if let Some(typed) = place.get() {
+            return Ok(typed.code);
+        }
+        let answer = ask(dispatcher, value)?;
+        Ok(answer.remember(|typed| drop(place.set(typed))))
     }
 
     fn code_by(
