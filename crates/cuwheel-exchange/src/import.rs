@@ -65,7 +65,7 @@ fn otherwise(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>, first:
     if let Some(array) = attempts.add(object, || through_method(object, known, stream))? {
         return Ok(array);
     }
-    if let Some(array) = attempts.add(object, || through_interface(object, stream))? {
+    if let Some(array) = attempts.add(object, || through_interface(object, known, stream))? {
         return Ok(array);
     }
     Err(attempts.error(object))
@@ -152,16 +152,15 @@ fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -
     };
     let Some(tensor) = capsule::request(object, request)? else { return Ok(None) };
     let array = adopt(py, tensor)?;
-    if known.has_lazy_views && may_be_lazy(array.dtype(), array.size() == 1, array.is_c_contiguous()) {
-        refuse_if_lazy(object)?;
-    }
+    refuse_lazy_array(object, known, &array)?;
     // The producer has ordered our stream behind its own.
     let stream = consumer.unwrap_or_else(|| stream::current(array.device()));
     Ok(Some(array.with_stream(stream)))
 }
 
-fn through_interface(object: &Bound<'_, PyAny>, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
+fn through_interface(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
     let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
+    refuse_lazy_array(object, known, &described.array)?;
     let stream = ordered(object.py(), described.array.device(), stream, described.ready_on)?;
     Ok(Some(described.array.with_stream(stream)))
 }
@@ -231,6 +230,14 @@ fn located(py: Python<'_>, described: Described<'_>) -> PyResult<ArrayView> {
 pub(crate) fn refuse_lazy_view(object: &Bound<'_, PyAny>, known: Known, described: &Described<'_>) -> PyResult<()> {
     let elements = described.elements();
     if known.has_lazy_views && may_be_lazy(described.dtype(), elements.is_single(), elements.is_c_contiguous()) {
+        return refuse_if_lazy(object);
+    }
+    Ok(())
+}
+
+/// As [`refuse_lazy_view`], for an array that is there already.
+fn refuse_lazy_array(object: &Bound<'_, PyAny>, known: Known, array: &Array) -> PyResult<()> {
+    if known.has_lazy_views && may_be_lazy(array.dtype(), array.size() == 1, array.is_c_contiguous()) {
         return refuse_if_lazy(object);
     }
     Ok(())
