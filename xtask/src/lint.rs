@@ -97,7 +97,7 @@ fn settings_page() -> String {
          ## `[tool.cuwheel]` in pyproject.toml\n\n\
          An unknown key is an error that suggests the nearest name.\n\n{}\n\
          ## Environment variables\n\n{}",
-        cuwheel::settings::markdown(),
+        cuwheel::settings_schema::markdown(),
         cuwheel::env_vars::markdown()
     )
 }

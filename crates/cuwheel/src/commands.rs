@@ -3,4 +3,5 @@
 pub mod build_wheel;
 pub mod check_wheel;
 pub mod lock;
+pub mod overlay;
 pub mod test;

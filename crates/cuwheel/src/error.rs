@@ -102,6 +102,11 @@ impl Failure {
         self
     }
 
+    /// The lines of evidence.
+    pub fn evidence(&self) -> &[String] {
+        &self.details
+    }
+
     /// Whose failure it is.
     pub const fn kind(&self) -> FailureKind {
         self.kind

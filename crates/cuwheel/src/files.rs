@@ -2,6 +2,7 @@
 //!
 //! Not for archives: [`cuwheel_inspect`] reads them and [`crate::wheel_writer`] writes them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -117,6 +118,31 @@ fn copy_below(from: &Path, to: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
             }
         } else if data.is_file() {
             fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// The contents of the files of a directory tree without caches, by path in it.
+pub fn read_tree(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut contents = BTreeMap::new();
+    read_below(directory, "", &mut contents)?;
+    Ok(contents)
+}
+
+fn read_below(directory: &Path, prefix: &str, contents: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name();
+        if NEVER_COPIED.iter().any(|never| name == *never) {
+            continue;
+        }
+        let inner = format!("{prefix}{}", utf8(Path::new(&name))?);
+        if entry.file_type()?.is_dir() {
+            read_below(&path, &format!("{inner}/"), contents)?;
+        } else {
+            contents.insert(inner, fs::read(&path)?);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use cuwheel_inspect::elf::GlibcVersion;
-use cuwheel_inspect::rules::{self, ExaminedWheel, Severity};
+use cuwheel_inspect::rules::{self, ExaminedWheel, Policy, Severity};
 use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
 
@@ -90,8 +90,13 @@ pub fn inspect(wheel: &Wheel, compilation: &Compilation<'_>) -> Result<()> {
 /// Refuses a wheel that breaks rules of `check-wheel`, and warns of what is less than an error.
 pub fn check(examined: &ExaminedWheel, project: &Project, output: &Output) -> Result<()> {
     let policy = wheel_check::policy(&project.settings.check).with_modules(project.settings.modules.clone());
+    check_with(examined, &policy, output)
+}
+
+/// As [`check`], by a policy of the caller's.
+pub fn check_with(examined: &ExaminedWheel, policy: &Policy, output: &Output) -> Result<()> {
     let (errors, others): (Vec<_>, Vec<_>) =
-        rules::check(examined, &policy).into_iter().partition(|finding| finding.severity() == Severity::Error);
+        rules::check(examined, policy).into_iter().partition(|finding| finding.severity() == Severity::Error);
     for finding in others.iter().filter(|finding| finding.severity() == Severity::Warning) {
         output.warn(format!("{finding} [{}]", finding.rule().id()));
     }

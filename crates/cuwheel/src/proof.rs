@@ -3,13 +3,14 @@
 //!
 //! Not for running tests: see [`crate::commands::test`], which keeps up the same proof while they run.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use cuwheel_inspect::wheel::Wheel;
-use serde::Deserialize;
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;
 use crate::environment::FreshEnvironment;
@@ -24,8 +25,22 @@ const DEADLINE: Duration = Duration::from_mins(5);
 
 const SCRIPT: &str = include_str!("python/prove_import.py");
 
+/// What is imported in an environment.
+#[derive(Debug, Default, Serialize)]
+pub struct Imports {
+    /// Modules to import.
+    pub names: Vec<String>,
+    /// Packages whose own code must not run, outermost first.
+    pub bare: Vec<String>,
+    /// The directory of a package that `names` import under a name of their choice. Only its modules are judged then.
+    pub package: Option<PathBuf>,
+    /// Modules of that package to import.
+    pub modules: Vec<String>,
+}
+
+/// What was loaded, and is the wheel's.
 #[derive(Deserialize)]
-struct Report {
+pub struct Report {
     failures: Vec<ImportFailure>,
     modules: Vec<Loaded>,
     gil_was_enabled: bool,
@@ -42,6 +57,35 @@ struct Loaded {
     name: String,
     file: Option<String>,
     sha256: Option<String>,
+    capsules: BTreeMap<String, Option<String>>,
+}
+
+impl Report {
+    /// How many modules were loaded.
+    pub fn count(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// The loaded modules of a file.
+    pub fn modules_of<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a str> {
+        let same =
+            move |file: &str| Path::new(file) == path || fs::canonicalize(file).ok() == fs::canonicalize(path).ok();
+        self.modules.iter().filter(move |module| module.file.as_deref().is_some_and(same)).map(|module| &*module.name)
+    }
+
+    /// Capsules that `PyCapsule_Import` does not find: those whose name is not where they are.
+    pub fn misnamed_capsules(&self) -> Vec<String> {
+        let of_module = |module: &'_ Loaded| -> Vec<String> {
+            let expected = |attribute: &str| format!("{}.{attribute}", module.name);
+            let wrong = module.capsules.iter().filter(|(attribute, name)| **name != Some(expected(attribute)));
+            wrong
+                .map(|(attribute, name)| {
+                    format!("{} is called {}", expected(attribute), name.as_deref().unwrap_or("nothing"))
+                })
+                .collect()
+        };
+        self.modules.iter().flat_map(of_module).collect()
+    }
 }
 
 /// The modules that prove a wheel: its packages, its extension modules and those that the settings name.
@@ -72,14 +116,28 @@ pub fn prove_import(
         uv.sync(&environment.path(), &lock.path)?;
     }
     uv.install_wheel(&environment.path(), path)?;
+    let imports = Imports { names: modules.to_vec(), ..Imports::default() };
+    Ok(import(&environment, interpreter, &imports, wheel)?.count())
+}
+
+/// Imports in an environment that `wheel` is installed in, and checks that every file that was loaded is the wheel's.
+pub fn import(
+    environment: &FreshEnvironment,
+    interpreter: &Interpreter,
+    imports: &Imports,
+    wheel: &Wheel,
+) -> Result<Report> {
     let mut process = environment.isolated_python();
     if interpreter.gil_disabled {
         // A module that turns the lock on again says so with this warning only.
         process = process.args(["-W", "error:The global interpreter lock:RuntimeWarning"]);
     }
-    let report = environment.beside("report.json");
-    let finished = process.args(["-c", SCRIPT]).arg(&report).args(modules).deadline(DEADLINE).capture()?;
-    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (plan, report) = (environment.beside("plan.json"), environment.beside("report.json"));
+    let mut text = serde_json::to_value(imports)?;
+    text["report"] = serde_json::to_value(&report)?;
+    fs::write(&plan, text.to_string())?;
+    let finished = process.args(["-c", SCRIPT]).arg(&plan).deadline(DEADLINE).capture()?;
+    let file_name = wheel.file_name();
     let Ok(report) = std::fs::read_to_string(&report) else {
         let remedy = if finished.status.success() {
             "a module that ends the process while it is imported cannot be used: find who calls os._exit"
@@ -92,8 +150,8 @@ pub fn prove_import(
             .into());
     };
     let report: Report = serde_json::from_str(&report).context("reading the report of the import")?;
-    judge(&report, wheel, &file_name, &environment.site_packages()?)?;
-    Ok(report.modules.len())
+    judge(&report, wheel, file_name, &environment.site_packages()?)?;
+    Ok(report)
 }
 
 fn judge(report: &Report, wheel: &Wheel, file_name: &str, site_packages: &Path) -> Result<()> {
@@ -114,7 +172,7 @@ fn judge(report: &Report, wheel: &Wheel, file_name: &str, site_packages: &Path) 
     // The interpreter may know the environment by another name: a temporary directory can be a link.
     let resolved = std::fs::canonicalize(site_packages).unwrap_or_else(|_| site_packages.to_path_buf());
     let mut strangers = Vec::new();
-    for Loaded { name, file, sha256 } in &report.modules {
+    for Loaded { name, file, sha256, .. } in &report.modules {
         let Some(file) = file else { continue };
         let inside = Path::new(file).strip_prefix(site_packages).or_else(|_| Path::new(file).strip_prefix(&resolved));
         let recorded = inside.ok().and_then(|path| wheel.entry(path.to_str()?)).map(|entry| entry.sha256().to_string());

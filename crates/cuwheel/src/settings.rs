@@ -1,9 +1,8 @@
-//! `[tool.cuwheel]` in pyproject.toml: the schema, its validation, and the documentation made from it.
+//! `[tool.cuwheel]` in pyproject.toml, read and validated against [`crate::settings_schema`].
 //!
 //! Not for other tables of pyproject.toml, which [`crate::project`] reads.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use cuwheel_inspect::rules::RuleSelector;
 use toml_edit::{Item, TableLike, Value};
@@ -11,154 +10,9 @@ use toml_edit::{Item, TableLike, Value};
 use crate::byte_size;
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::overlay::entry::OverlayEntry;
+use crate::settings_schema::{Kind, SCHEMA};
 use crate::wheel_check;
-
-/// What a setting holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Flag,
-    Count,
-    Texts,
-    TextsByName,
-}
-
-impl Kind {
-    const fn describe(self) -> &'static str {
-        match self {
-            Self::Text => "a string",
-            Self::Flag => "true or false",
-            Self::Count => "a positive integer",
-            Self::Texts => "an array of strings",
-            Self::TextsByName => "a table of arrays of strings",
-        }
-    }
-}
-
-/// One setting: the schema is the single source for validation and documentation.
-struct Setting {
-    key: &'static str,
-    kind: Kind,
-    default: &'static str,
-    doc: &'static str,
-}
-
-const SCHEMA: &[Setting] = &[
-    Setting {
-        key: "artifacts",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Files that the wheel must hold, as patterns of paths inside it, such as `pkg/kernels/*.fatbin`: generated \
-              files that git ignores are left out without a word otherwise.",
-    },
-    Setting {
-        key: "build-requires",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Requirements of the build beside `build-system.requires`: tools that only `build-wheel` uses, such as \
-              `ziglang`. Locked and installed with them.",
-    },
-    Setting {
-        key: "check.deny",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Rules of `check-wheel`, or groups such as `libraries/`, whose breaches are errors.",
-    },
-    Setting {
-        key: "check.allow",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Rules of `check-wheel`, or groups, whose breaches are not reported.",
-    },
-    Setting {
-        key: "check.budget",
-        kind: Kind::Text,
-        default: "\"\"",
-        doc: "The most that a wheel may have, such as `100 MB`; empty for no limit.",
-    },
-    Setting {
-        key: "compatibility",
-        kind: Kind::Text,
-        default: "\"manylinux_2_28\"",
-        doc: "The platform tag and with it the oldest glibc that the wheel runs on; `linux` for this machine's.",
-    },
-    Setting {
-        key: "linker",
-        kind: Kind::Text,
-        default: "\"zig\"",
-        doc: "`zig` links against the glibc of `compatibility` whatever this machine has; `system` uses the machine's linker.",
-    },
-    Setting {
-        key: "modules",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Modules that are imported to prove the wheel, beside its packages and the extension modules found in it.",
-    },
-    Setting {
-        key: "requirements",
-        kind: Kind::Text,
-        default: "\"requirements\"",
-        doc: "The directory of the requirement locks, relative to the project.",
-    },
-    Setting {
-        key: "test.paths",
-        kind: Kind::Texts,
-        default: "[\"tests\"]",
-        doc: "Directories and files with Python tests, relative to the project. They are copied out of it to be run.",
-    },
-    Setting {
-        key: "test.group",
-        kind: Kind::Text,
-        default: "\"test\"",
-        doc: "The dependency group with the requirements of the tests.",
-    },
-    Setting {
-        key: "test.requires",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Requirements of the tests beside the group.",
-    },
-    Setting {
-        key: "test.requires-without-dependencies",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Requirements of the tests of which only the named packages are installed.",
-    },
-    Setting {
-        key: "test.variants",
-        kind: Kind::TextsByName,
-        default: "{}",
-        doc: "Further runs of the Python tests by name, each with requirements that narrow the others, such as the oldest \
-              versions that the project supports.",
-    },
-    Setting {
-        key: "test.libraries",
-        kind: Kind::Texts,
-        default: "[]",
-        doc: "Packages of the cargo workspace that make shared libraries for the Python tests, such as a stand-in for a \
-              driver. They are found by their file names and their SONAMEs before the system's libraries.",
-    },
-    Setting { key: "test.pytest-args", kind: Kind::Texts, default: "[]", doc: "Arguments for every pytest run." },
-    Setting {
-        key: "test.timeout-s",
-        kind: Kind::Count,
-        default: "120",
-        doc: "Seconds that one Python test may take before the run is ended.",
-    },
-    Setting {
-        key: "test.total-timeout-s",
-        kind: Kind::Count,
-        default: "3600",
-        doc: "Seconds that a whole run of the Python tests may take.",
-    },
-    Setting { key: "test.rust", kind: Kind::Flag, default: "true", doc: "Whether `test` runs `cargo test` first." },
-    Setting {
-        key: "test.cargo-args",
-        kind: Kind::Texts,
-        default: "[\"--workspace\"]",
-        doc: "Arguments for `cargo test`.",
-    },
-];
 
 /// The largest number that a setting may be: four months, where it counts seconds.
 pub const LARGEST_COUNT: u64 = 10_000_000;
@@ -185,6 +39,8 @@ pub struct Settings {
     pub linker: Linker,
     /// `modules`.
     pub modules: Vec<String>,
+    /// `[tool.cuwheel.overlay]`, in the order of names.
+    pub overlays: Vec<OverlayEntry>,
     /// `requirements`.
     pub requirements: String,
     /// `[tool.cuwheel.check]`.
@@ -236,23 +92,19 @@ pub struct TestSettings {
 impl Settings {
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
     pub fn from_item(item: Option<&Item>) -> Result<Self> {
-        let mut given = BTreeMap::new();
+        let mut given = Given::default();
         if let Some(item) = item {
             let table = item.as_table_like();
-            collect(
-                "",
-                table.ok_or_else(|| Failure::usage("tool.cuwheel is not a table").remedy("write [tool.cuwheel]"))?,
-                &mut given,
-            )?;
+            let table =
+                table.ok_or_else(|| Failure::usage("tool.cuwheel is not a table").remedy("write [tool.cuwheel]"))?;
+            given.collect("", "", table)?;
         }
-        let group_is_given = given.contains_key("test.group");
-        let values = Values(given);
+        let group_is_given = given.settings.contains_key("test.group");
+        let overlays = given.overlays.into_iter().map(|(name, given)| OverlayEntry::read(&name, &Values(given)));
+        let overlays = overlays.collect::<Result<_>>()?;
+        let values = Values(given.settings);
         for (key, path) in values.paths() {
-            if !files::is_inside(&path) {
-                return Err(Failure::usage(format!("tool.cuwheel.{key} leads out of the project: {path}"))
-                    .remedy("give paths relative to the project, without ..")
-                    .into());
-            }
+            check_path(key, &path)?;
         }
         let linker = match values.text("linker").as_str() {
             "zig" => Linker::Zig,
@@ -269,6 +121,7 @@ impl Settings {
             compatibility: values.text("compatibility"),
             linker,
             modules: values.texts("modules"),
+            overlays,
             requirements: values.text("requirements"),
             check: CheckSettings {
                 deny: values.rules("check.deny")?,
@@ -293,8 +146,18 @@ impl Settings {
     }
 }
 
+/// Refuses a path that leads out of the project.
+pub(crate) fn check_path(key: &str, path: &str) -> Result<()> {
+    if files::is_inside(path) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("tool.cuwheel.{key} leads out of the project: {path}"))
+        .remedy("give paths relative to the project, without ..")
+        .into())
+}
+
 /// The settings that were given, each of the kind that the schema asks for.
-struct Values(BTreeMap<&'static str, Item>);
+pub(crate) struct Values(BTreeMap<&'static str, Item>);
 
 impl Values {
     fn item(&self, key: &str) -> Item {
@@ -312,7 +175,7 @@ impl Values {
         paths
     }
 
-    fn text(&self, key: &str) -> String {
+    pub(crate) fn text(&self, key: &str) -> String {
         self.item(key).as_str().expect("checked against the schema").to_owned()
     }
 
@@ -338,7 +201,7 @@ impl Values {
         Ok(Some(size))
     }
 
-    fn texts(&self, key: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, key: &str) -> Vec<String> {
         texts(&self.item(key)).expect("checked against the schema")
     }
 
@@ -353,30 +216,68 @@ fn texts(item: &Item) -> Option<Vec<String>> {
     item.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Flattens the table into dotted keys, refusing what the schema does not know.
-fn collect(prefix: &str, table: &dyn TableLike, given: &mut BTreeMap<&'static str, Item>) -> Result<()> {
-    for (name, item) in table.iter() {
-        let key = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        if let Some(setting) = SCHEMA.iter().find(|setting| setting.key == key) {
-            if !is_of_kind(item, setting.kind) {
-                return Err(Failure::usage(format!("tool.cuwheel.{key} is {}", describe_item(item)))
-                    .remedy(format!("it takes {}; the default is {}", setting.kind.describe(), setting.default))
-                    .into());
+/// What stands for the name of an overlay in the keys of the schema.
+const OVERLAYS: &str = "overlay";
+const ANY_OVERLAY: &str = "overlay.NAME";
+
+/// The settings of pyproject.toml by the keys of the schema; those of each overlay apart.
+#[derive(Default)]
+struct Given {
+    settings: BTreeMap<&'static str, Item>,
+    overlays: BTreeMap<String, BTreeMap<&'static str, Item>>,
+}
+
+impl Given {
+    /// Flattens a table into dotted keys, refusing what the schema does not know. `prefix` is what the schema calls the
+    /// table, `shown` what the user does.
+    fn collect(&mut self, prefix: &str, shown: &str, table: &dyn TableLike) -> Result<()> {
+        let dotted =
+            |prefix: &str, name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        for (name, item) in table.iter() {
+            let (key, shown) = (dotted(prefix, name), dotted(shown, name));
+            if key == OVERLAYS {
+                self.collect_overlays(item)?;
+            } else if let Some(setting) = SCHEMA.iter().find(|setting| setting.key == key) {
+                if !is_of_kind(item, setting.kind) {
+                    return Err(Failure::usage(format!("tool.cuwheel.{shown} is {}", describe_item(item)))
+                        .remedy(format!("it takes {}; the default is {}", setting.kind.describe(), setting.default))
+                        .into());
+                }
+                let place = match shown.strip_prefix("overlay.").and_then(|rest| rest.rsplit_once('.')) {
+                    Some((overlay, _)) => self.overlays.entry(overlay.to_owned()).or_default(),
+                    None => &mut self.settings,
+                };
+                place.insert(setting.key, item.clone());
+            } else if SCHEMA.iter().any(|setting| setting.key.starts_with(&format!("{key}."))) && item.is_table_like() {
+                self.collect(&key, &shown, item.as_table_like().expect("just checked"))?;
+            } else {
+                return Err(unknown(&key, &shown).into());
             }
-            given.insert(setting.key, item.clone());
-        } else if SCHEMA.iter().any(|setting| setting.key.starts_with(&format!("{key}."))) && item.is_table_like() {
-            collect(&key, item.as_table_like().expect("just checked"), given)?;
-        } else {
-            let failure = Failure::usage(format!("tool.cuwheel.{key} is not a setting"));
-            let known: Vec<&str> = SCHEMA.iter().map(|setting| setting.key).collect();
-            return Err(match nearest(&key, &known) {
-                Some(known) => failure.remedy(format!("did you mean tool.cuwheel.{known}?")),
-                None => failure.remedy(format!("the settings are {}", known.join(", "))),
-            }
-            .into());
         }
+        Ok(())
     }
-    Ok(())
+
+    fn collect_overlays(&mut self, item: &Item) -> Result<()> {
+        let not_a_table = |name: &str| {
+            Failure::usage(format!("tool.cuwheel.{name} is not a table")).remedy("write [tool.cuwheel.overlay.NAME]")
+        };
+        let overlays = item.as_table_like().ok_or_else(|| not_a_table(OVERLAYS))?;
+        for (name, item) in overlays.iter() {
+            let shown = format!("{OVERLAYS}.{name}");
+            self.overlays.entry(name.to_owned()).or_default();
+            self.collect(ANY_OVERLAY, &shown, item.as_table_like().ok_or_else(|| not_a_table(&shown))?)?;
+        }
+        Ok(())
+    }
+}
+
+fn unknown(key: &str, shown: &str) -> Failure {
+    let failure = Failure::usage(format!("tool.cuwheel.{shown} is not a setting"));
+    let known: Vec<&str> = SCHEMA.iter().map(|setting| setting.key).collect();
+    match nearest(key, &known) {
+        Some(known) => failure.remedy(format!("did you mean tool.cuwheel.{known}?")),
+        None => failure.remedy(format!("the settings are {}", known.join(", "))),
+    }
 }
 
 fn is_of_kind(item: &Item, kind: Kind) -> bool {
@@ -410,15 +311,6 @@ pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|left, right| left.0.total_cmp(&right.0))
         .map(|(_, name)| name)
-}
-
-/// The page of settings, as Markdown.
-pub fn markdown() -> String {
-    let mut text = String::from("| setting | takes | default | meaning |\n|---|---|---|---|\n");
-    for Setting { key, kind, default, doc } in SCHEMA {
-        let _ = writeln!(text, "| `{key}` | {} | `{default}` | {doc} |", kind.describe());
-    }
-    text
 }
 
 #[cfg(test)]

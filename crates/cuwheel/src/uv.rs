@@ -17,8 +17,8 @@ use crate::process::{Finished, Process, find_program};
 /// The release that is bootstrapped, with the hashes of its files, in pip's format.
 const BOOTSTRAP: &str = include_str!("uv.txt");
 
-/// The oldest uv on PATH that is used: the first with everything that is called here.
-const OLDEST: (u32, u32, u32) = (0, 5, 0);
+/// The oldest uv on PATH that is used: one that writes pylock.toml, the newest of what is called here.
+const OLDEST: (u32, u32, u32) = (0, 6, 17);
 
 /// A uv that works.
 #[derive(Clone, Debug)]
@@ -135,6 +135,23 @@ impl Uv {
         Ok(fs::read_to_string(&lock)?)
     }
 
+    /// The wheels of one release that this interpreter loads, as a lock of the form pylock.toml (PEP 751), with hashes.
+    pub fn wheels_of(&self, requirement: &str) -> Result<String> {
+        let directory = tempfile::tempdir()?;
+        let (input, lock) = (directory.path().join("requirements.in"), directory.path().join("pylock.toml"));
+        fs::write(&input, format!("{requirement}\n"))?;
+        let process = self
+            .process()
+            .args(["pip", "compile", "--quiet", "--no-deps", "--only-binary", ":all:", "--generate-hashes"])
+            .args(["--no-header", "--output-file"])
+            .arg(&lock)
+            .arg("--python")
+            .arg(&self.python)
+            .arg(&input);
+        self.run(&process, &format!("find {requirement}"))?;
+        Ok(fs::read_to_string(&lock)?)
+    }
+
     /// Creates a virtual environment that may be moved.
     pub fn create_environment(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
         let process = self.process().args(["venv", "--quiet", "--relocatable", "--no-project", "--python"]);
@@ -153,6 +170,31 @@ impl Uv {
         let wheel = files::absolute(wheel)?;
         let process = self.pip(environment, "install").arg("--no-deps").arg(&wheel);
         self.run(&process, &format!("install {}", wheel.display())).map(drop)
+    }
+
+    /// Installs one wheel by its path with everything that it requires, and further requirements.
+    pub fn install_with_dependencies(&self, environment: &Path, wheel: &Path, further: &[String]) -> Result<()> {
+        let wheel = files::absolute(wheel)?;
+        let process = self.pip(environment, "install").arg(&wheel).args(further);
+        self.run(&process, &format!("install {} and what it requires", wheel.display())).map(drop)
+    }
+
+    /// Removes a distribution from an environment.
+    pub fn uninstall(&self, environment: &Path, distribution: &str) -> Result<()> {
+        let process = self.pip(environment, "uninstall").arg(distribution);
+        self.run(&process, &format!("uninstall {distribution}")).map(drop)
+    }
+
+    /// Fails when what is installed does not fit together.
+    pub fn check(&self, environment: &Path) -> Result<()> {
+        let finished = self.pip(environment, "check").capture()?;
+        if finished.status.success() {
+            return Ok(());
+        }
+        Err(Failure::failed("what is installed does not fit together")
+            .details(finished.tail(12))
+            .remedy("the requirements of the wheel contradict what is installed beside it")
+            .into())
     }
 
     fn pip(&self, environment: &Path, command: &str) -> Process {
@@ -240,6 +282,28 @@ fn bootstrapped(interpreter: &Interpreter, cache: &Cache, offline: bool, output:
     }
     fs::rename(&target, &home)?;
     Ok(program)
+}
+
+/// Fetches one wheel by its URL into `scratch`. Its hash is for the caller to check. uv installs wheels and keeps none
+/// whole, so this is pip's work.
+pub fn download_wheel(interpreter: &Interpreter, url: &str, scratch: &Path) -> Result<PathBuf> {
+    let directory = scratch.join("downloaded");
+    let finished = pip(interpreter, scratch)?
+        .args(["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest"])
+        .arg(&directory)
+        .arg(url)
+        .capture()?;
+    if !finished.status.success() {
+        return Err(Failure::machine(format!("pip could not fetch {url}"))
+            .details(finished.tail(8))
+            .remedy("check the network and pip's settings, or give the path of the wheel")
+            .into());
+    }
+    let mut wheels = fs::read_dir(&directory)?.collect::<Result<Vec<_>, _>>()?;
+    match (wheels.pop(), wheels.is_empty()) {
+        (Some(only), true) => Ok(only.path()),
+        _ => Err(Failure::machine(format!("pip fetched something else than one wheel from {url}")).into()),
+    }
 }
 
 /// The interpreter's pip, or that of a scratch environment where the interpreter has none.

@@ -27,52 +27,107 @@ pub struct Changes<'a> {
 
 /// Rewrites a wheel. Entries keep their order, RECORD comes last.
 pub fn rewrite(wheel: &[u8], changes: &Changes<'_>) -> Result<Vec<u8>> {
-    let mut archive = ZipArchive::new(Cursor::new(wheel)).context("reading the wheel that maturin wrote")?;
-    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    let mut record: Vec<(String, String, usize)> = Vec::new();
+    let mut archive = open(wheel).context("reading the wheel that maturin wrote")?;
+    let mut writer = Writer::default();
     let mut record_path = None;
     for index in 0..archive.len() {
-        let mut entry = archive.by_index(index)?;
+        let entry = archive.by_index(index)?;
         let path = entry.name().to_owned();
-        if entry.is_dir() || record.iter().any(|(known, ..)| *known == path) {
+        if entry.is_dir() || writer.holds(&path) {
             return Err(Failure::failed(format!("maturin wrote an entry that wheels may not have: {path}")).into());
         }
+        let mode = entry.unix_mode();
+        drop(entry);
         if path.ends_with(".dist-info/RECORD") {
             record_path = Some(path);
-            continue;
-        }
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content)?;
-        let mode = mode_of(&path, entry.unix_mode());
-        drop(entry);
-        if is_bill_of_materials(&path) {
-            content = normalise_bill(&content, &changes.private_paths).with_context(|| format!("reading {path}"))?;
-            add(&mut writer, &path, &content, mode)?;
+        } else if is_bill_of_materials(&path) {
+            let content = content(&mut archive, index)?;
+            let content =
+                normalise_bill(&content, &changes.private_paths).with_context(|| format!("reading {path}"))?;
+            writer.add(&path, &content, mode)?;
         } else {
-            // Unchanged contents are not compressed again.
-            writer.raw_copy_file_touch(archive.by_index_raw(index)?, DateTime::default(), Some(mode))?;
+            writer.copy(&mut archive, index)?;
         }
-        record.push((path, record_hash(&content), content.len()));
     }
     let record_path = record_path.ok_or_else(|| Failure::failed("maturin wrote a wheel without RECORD"))?;
     let dist_info = record_path.trim_end_matches("RECORD");
     for (path, content) in &changes.additions {
-        let path = format!("{dist_info}{path}");
-        add(&mut writer, &path, content, 0o644)?;
-        record.push((path, record_hash(content), content.len()));
+        writer.add(&format!("{dist_info}{path}"), content, None)?;
     }
-    add(&mut writer, &record_path, render_record(&record, &record_path).as_bytes(), 0o644)?;
-    Ok(writer.finish()?.into_inner())
+    writer.finish(&record_path)
 }
 
-fn add(writer: &mut ZipWriter<Cursor<Vec<u8>>>, path: &str, content: &[u8], mode: u32) -> Result<()> {
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Deflated)
-        .last_modified_time(DateTime::default())
-        .unix_permissions(mode);
-    writer.start_file(path, options)?;
-    writer.write_all(content)?;
-    Ok(())
+/// An archive that entries are copied from.
+pub type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
+
+/// Opens the archive of a wheel, to copy from it.
+pub fn open(wheel: &[u8]) -> Result<Archive<'_>> {
+    Ok(ZipArchive::new(Cursor::new(wheel))?)
+}
+
+fn content(archive: &mut Archive<'_>, index: usize) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    archive.by_index(index)?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// A wheel that is being written, with the RECORD of what is in it so far.
+pub struct Writer {
+    archive: ZipWriter<Cursor<Vec<u8>>>,
+    record: Vec<(String, String, usize)>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { archive: ZipWriter::new(Cursor::new(Vec::new())), record: Vec::new() }
+    }
+}
+
+impl Writer {
+    /// Whether an entry of this path was written.
+    pub fn holds(&self, path: &str) -> bool {
+        self.record.iter().any(|(known, ..)| known == path)
+    }
+
+    /// Copies the entry at `index` under its own name. What is not changed is not compressed again.
+    pub fn copy(&mut self, archive: &mut Archive<'_>, index: usize) -> Result<()> {
+        let content = content(archive, index)?;
+        let entry = archive.by_index_raw(index)?;
+        let (path, mode) = (entry.name().to_owned(), mode_of(entry.name(), entry.unix_mode()));
+        self.archive.raw_copy_file_touch(entry, DateTime::default(), Some(mode))?;
+        self.record.push((path, record_hash(&content), content.len()));
+        Ok(())
+    }
+
+    /// Copies the entry called `path`.
+    pub fn copy_named(&mut self, archive: &mut Archive<'_>, path: &str) -> Result<()> {
+        let index = archive.index_for_name(path).with_context(|| format!("there is no {path} in the archive"))?;
+        self.copy(archive, index)
+    }
+
+    /// Adds a file; `mode` is the one that it had in another archive, if it was in one.
+    pub fn add(&mut self, path: &str, content: &[u8], mode: Option<u32>) -> Result<()> {
+        self.write(path, content, mode_of(path, mode))?;
+        self.record.push((path.to_owned(), record_hash(content), content.len()));
+        Ok(())
+    }
+
+    fn write(&mut self, path: &str, content: &[u8], mode: u32) -> Result<()> {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .last_modified_time(DateTime::default())
+            .unix_permissions(mode);
+        self.archive.start_file(path, options)?;
+        self.archive.write_all(content)?;
+        Ok(())
+    }
+
+    /// Writes RECORD at `record_path`, and gives the archive.
+    pub fn finish(mut self, record_path: &str) -> Result<Vec<u8>> {
+        let record = render_record(&self.record, record_path);
+        self.write(record_path, record.as_bytes(), 0o644)?;
+        Ok(self.archive.finish()?.into_inner())
+    }
 }
 
 /// The mode without what the umask of the builder decides: what may be executed stays so, for everyone.

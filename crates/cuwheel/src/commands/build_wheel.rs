@@ -184,6 +184,11 @@ impl Plan {
         format!("{}-{}-{tag}.whl", self.project.distribution(), self.project.version)
     }
 
+    /// The file names of the wheels.
+    pub fn files(&self) -> Vec<String> {
+        self.wheels.iter().map(|wheel| self.file_name(wheel)).collect()
+    }
+
     /// The plan as a person reads it.
     pub fn render(&self) -> String {
         let project = &self.project;

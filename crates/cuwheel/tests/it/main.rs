@@ -5,6 +5,7 @@ mod command_line;
 mod environments;
 mod front_ends;
 mod isolation;
+mod overlay;
 mod repository;
 mod support;
 mod test_command;
