@@ -2,6 +2,7 @@
 
 mod bench;
 mod lint;
+mod overlay_suite;
 mod tidy;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ enum Command {
     Lint(lint::Arguments),
     /// Measure this repository beside its peers
     Bench(bench::Arguments),
+    /// Run the tests of a released wheel before and after its native modules are replaced
+    OverlaySuite(overlay_suite::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -37,5 +40,9 @@ fn main() -> ExitCode {
         Command::Toolkit(command) => cuwheel::cli::run(&command),
         Command::Lint(arguments) => cuwheel::cli::finish("lint", &output, lint::execute(&arguments, &output)),
         Command::Bench(arguments) => cuwheel::cli::finish("bench", &output, bench::execute(&arguments, &output)),
+        Command::OverlaySuite(arguments) => {
+            let output = arguments.output();
+            cuwheel::cli::finish("overlay-suite", &output, overlay_suite::execute(&arguments, &output))
+        }
     }
 }

@@ -72,7 +72,8 @@ pub struct Common {
 }
 
 impl Common {
-    fn output(&self) -> Output {
+    /// Where the command says what it has to say. Also for commands that a project adds to its xtask.
+    pub fn output(&self) -> Output {
         let verbosity = match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (_, true) => Verbosity::Verbose,
