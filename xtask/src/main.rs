@@ -46,3 +46,13 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_put_together_rightly() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -25,6 +25,7 @@ use serde_json::json;
 
 /// The arguments of `overlay-suite`.
 #[derive(clap::Args, Debug)]
+#[group(id = "overlay-suite")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     overlay: OverlayArguments,
@@ -176,7 +177,7 @@ impl Suite {
             .isolated_python()
             .directory(directory)
             .env("OVERLAY_SUITE_REPORTS", directory)
-            .args(["-m", "pytest", "-q", "--continue-on-collection-errors", "--benchmark-disable", "--tb=short"])
+            .args(["-m", "pytest", "-q", "--continue-on-collection-errors", "--benchmark-disable", "--tb=line"])
             .args(["-p", "no:cacheprovider", "--pyargs", self.tests]);
         if let Some(workers) = workers {
             process = process.args(["-n", &workers.to_string(), "--dist", "loadscope"]);

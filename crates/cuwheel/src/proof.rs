@@ -127,7 +127,8 @@ pub fn import(
     imports: &Imports,
     wheel: &Wheel,
 ) -> Result<Report> {
-    let mut process = environment.isolated_python();
+    // The environment is used once. What Python caches in it is nothing that a wheel brings or that uninstalling removes.
+    let mut process = environment.isolated_python().arg("-B");
     if interpreter.gil_disabled {
         // A module that turns the lock on again says so with this warning only.
         process = process.args(["-W", "error:The global interpreter lock:RuntimeWarning"]);

@@ -10,34 +10,15 @@ import sys
 
 import pytest
 
-outcomes = {}
-
-
 @pytest.fixture(scope="class")
 def initialize_from_pytest_config(request):
     """What the suite of numba-cuda expects of its configuration: no dumps of failed checks."""
     request.cls._dump_failed_filechecks = False
 
 
-def pytest_collectreport(report):
-    if report.failed:
-        outcomes[report.nodeid] = "not collected"
-    elif report.skipped:
-        outcomes[report.nodeid] = "skipped"
-
-
-def pytest_runtest_logreport(report):
-    expected_to_fail = hasattr(report, "wasxfail")
-    if report.failed:
-        outcome = "failed" if report.when == "call" else "error"
-    elif report.skipped:
-        outcome = "xfailed" if expected_to_fail else "skipped"
-    elif report.when == "call":
-        outcome = "xpassed" if expected_to_fail else "passed"
-    else:
-        return
-    # A teardown that fails has the last word; a test that was skipped or failed before has no call.
-    outcomes[report.nodeid] = outcome
+def pytest_configure(config):
+    # The hooks of a conftest are called for tests below its directory only; those of a plugin for all.
+    config.pluginmanager.register(Outcomes(), "overlay-suite")
 
 
 def native_modules():
@@ -51,9 +32,35 @@ def native_modules():
     return loaded
 
 
-def pytest_sessionfinish(session):
-    worker = getattr(session.config, "workerinput", {}).get("workerid")
-    report = {"outcomes": {} if worker else outcomes, "modules": native_modules()}
-    name = f"report-{worker or 'main'}.json"
-    with open(os.path.join(os.environ["OVERLAY_SUITE_REPORTS"], name), "w", encoding="utf-8") as stream:
-        json.dump(report, stream)
+class Outcomes:
+    """What became of each test, by its name."""
+
+    def __init__(self):
+        self.outcomes = {}
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.outcomes[report.nodeid] = "not collected"
+        elif report.skipped:
+            self.outcomes[report.nodeid] = "skipped"
+
+    def pytest_runtest_logreport(self, report):
+        expected_to_fail = hasattr(report, "wasxfail")
+        if report.failed:
+            outcome = "failed" if report.when == "call" else "error"
+        elif report.skipped:
+            outcome = "xfailed" if expected_to_fail else "skipped"
+        elif report.when == "call":
+            outcome = "xpassed" if expected_to_fail else "passed"
+        else:
+            return
+        # A teardown that fails has the last word; a test that was skipped or failed before has no call.
+        self.outcomes[report.nodeid] = outcome
+
+    def pytest_sessionfinish(self, session):
+        # Workers of xdist hand their results to the main process.
+        worker = getattr(session.config, "workerinput", {}).get("workerid")
+        report = {"outcomes": {} if worker else self.outcomes, "modules": native_modules()}
+        name = f"report-{worker or 'main'}.json"
+        with open(os.path.join(os.environ["OVERLAY_SUITE_REPORTS"], name), "w", encoding="utf-8") as stream:
+            json.dump(report, stream)

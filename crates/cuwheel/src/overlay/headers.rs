@@ -162,7 +162,7 @@ impl<'a> Head<'a> {
 mod tests {
     use cuwheel_inspect::testing::WheelBuilder;
     use cuwheel_inspect::wheel::Wheel;
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
@@ -171,8 +171,7 @@ mod tests {
         Wheel::from_bytes(name, WheelBuilder::new(name).metadata(metadata).build()).unwrap()
     }
 
-    #[track_caller]
-    fn check(upstream: &str, expected: &Expect) {
+    fn edited(upstream: &str) -> String {
         let native = wheel(
             "Metadata-Version: 2.4\nName: n\nVersion: 1\nLicense-Expression: MIT OR Apache-2.0\nLicense-File: LICENSE-MIT\n",
         );
@@ -180,15 +179,16 @@ mod tests {
             Native { python_floor: (3, 11), metadata: native.metadata().headers(), licence_directory: "native" };
         let opened = wheel(upstream);
         let version = "1.0+native.1".parse().unwrap();
-        expected.assert_eq(&metadata(upstream, opened.metadata().headers(), &version, &native).unwrap());
+        metadata(upstream, opened.metadata().headers(), &version, &native).unwrap()
     }
 
     #[test]
     fn only_the_named_headers_change() {
-        check(
+        let found = edited(
             "Metadata-Version: 2.4\nName: p\nversion: 1.0\nLicense-Expression: BSD-2-Clause\nRequires-Python: >=3.9,\n  <4,!=3.12.1\n\
              License-File: LICENSE\nDynamic: license-file\n\nVersion: in the text\n\n  Requires-Python: x\n",
-            &expect![[r#"
+        );
+        expect![[r#"
                 Metadata-Version: 2.4
                 Name: p
                 Version: 1.0+native.1
@@ -201,20 +201,15 @@ mod tests {
                 Version: in the text
 
                   Requires-Python: x
-            "#]],
-        );
-        check(
-            "Metadata-Version: 2.1\r\nName: p\r\nVersion: 1.0\r\nLicense: BSD\r\n\r\nText\r\n",
-            &expect![[r#"
-            Metadata-Version: 2.1
-            Name: p
-            Version: 1.0+native.1
-            License: BSD
-            Requires-Python: >=3.11
+            "#]]
+        .assert_eq(&found);
+    }
 
-            Text
-        "#]],
-        );
+    #[test]
+    fn the_ends_of_lines_stay_and_old_metadata_gets_no_headers_that_it_cannot_have() {
+        let old = "Metadata-Version: 2.1\r\nName: p\r\nVersion: 1.0\r\nLicense: BSD\r\n\r\nText\r\n";
+        let new = old.replace("1.0", "1.0+native.1").replace("BSD\r\n", "BSD\r\nRequires-Python: >=3.11\r\n");
+        assert_eq!(edited(old), new);
     }
 
     #[test]

@@ -188,7 +188,7 @@ impl<'a> Store<'a> {
     fn fetch(&self, wanted: &Wanted, uv: &Uv, output: &Output) -> Result<Upstream> {
         let directory = self.directory(wanted);
         fs::create_dir_all(&directory)?;
-        let _lock = FileLock::acquire(&directory.with_extension("lock"), "fetching a wheel", output)?;
+        let _lock = FileLock::acquire(&directory.join("lock"), "fetching a wheel", output)?;
         if let Some(found) = self.find(wanted) {
             return Ok(found);
         }
