@@ -94,7 +94,7 @@ def main(path):
         attempt(name, create_bare, name)
     for name in plan["names"]:
         attempt(name, importlib.import_module, name)
-    if plan["package"] is not None:
+    if plan["package"] is not None and not failures:
         attempt(plan["package"], import_from, plan["package"], plan["modules"])
     packages = {name.partition(".")[0] for name in plan["names"]}
     loaded = [item for item in list(sys.modules.items()) if is_reported(*item, plan, packages)]

@@ -122,7 +122,7 @@ fn contents(wheel: &Wheel) -> BTreeMap<String, (Vec<u8>, bool)> {
 }
 
 /// The differences between two wheels, file by file.
-fn differences(before: &Wheel, after: &Wheel) -> String {
+pub(crate) fn differences(before: &Wheel, after: &Wheel) -> String {
     let (before, after) = (contents(before), contents(after));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut text = String::new();

@@ -3,7 +3,8 @@
 use cuwheel_inspect::elf::ElfFile;
 use cuwheel_inspect::wheel::Wheel;
 
-use crate::support::{copy_of_repository, cuwheel, run};
+use crate::overlay::differences;
+use crate::support::{Tree, copy_of_repository, cuwheel, interpreter, run};
 
 /// Numba-cuda's four C++ modules have 697 kB; ours may have this much.
 const LIBRARY_LIMIT_BYTES: usize = 600_000;
@@ -45,4 +46,48 @@ fn the_wheel_and_the_sdist_are_what_they_should_be_from_any_directory() {
     found.sort();
     let file = |value: &serde_json::Value| value["file"].as_str().unwrap().to_owned();
     assert_eq!(found, [file(built), file(&document["sdist"]), "manifest.json".to_owned()]);
+    check_overlays(&tree);
+}
+
+/// Releases of numba-cuda, the newest Python that each has a wheel for, and what differs in the overlay: licences, bills of
+/// materials and metadata, and modules of the package.
+fn check_overlays(tree: &Tree) {
+    const EVERYWHERE: &str = "\
+~ STEM.dist-info/METADATA
+~ STEM.dist-info/RECORD
+~ STEM.dist-info/WHEEL
++ STEM.dist-info/licenses/cuwheel/LICENSE-APACHE
++ STEM.dist-info/licenses/cuwheel/LICENSE-MIT
++ STEM.dist-info/overlay.json
++ STEM.dist-info/sboms/cuwheel-native.cyclonedx.json
++ STEM.dist-info/sboms/native-sources.cyclonedx.json
++ STEM.dist-info/sboms/overlay.cyclonedx.json
+";
+    let shared = "_hashtable.cpp _hashtable.h _helperlib.c _helpermod.c _pymodule.h _typeof.cpp _typeof.h capsulethunk.h \
+                  mviewbuf.c typeconv.cpp typeconv.hpp _dispatcher.cpp _typeconv.cpp";
+    let modules = ["_dispatcher", "_helperlib", "_typeconv", "mviewbuf"];
+    for (release, newest, older_modules, older_sources) in [
+        ("numba-cuda==0.30.4", 14, None, &[][..]),
+        ("numba-cuda==0.22.2", 13, Some("_devicearray"), &["_devicearray.cpp", "_devicearray.h"]),
+    ] {
+        if interpreter().minor_version().1 > newest {
+            continue;
+        }
+        let made = run(cuwheel(&tree.root).args(["overlay", release, "--json", "--locked"])).expect_code(0).json();
+        let open = |path: &serde_json::Value| Wheel::open(std::path::Path::new(path.as_str().unwrap())).unwrap();
+        let differing = differences(&open(&made["released"]["path"]), &open(&made["wheel"]["path"]));
+        let modules = modules.iter().copied().chain(older_modules);
+        let replaced = modules.flat_map(|module| [format!("- {module}.SUFFIX"), format!("+ {module}.py")]);
+        let sources = shared.split_whitespace().chain(older_sources.iter().copied());
+        let mut expected: Vec<String> = replaced
+            .chain(sources.map(|source| format!("- {source}")))
+            .chain(["+ _native.abi3.so".to_owned()])
+            .map(|line| format!("{}numba_cuda/numba/cuda/cext/{}", &line[..2], &line[2..]))
+            .chain(EVERYWHERE.lines().map(str::to_owned))
+            .collect();
+        let mut found: Vec<String> = differing.lines().map(str::to_owned).collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "{release}");
+    }
 }
