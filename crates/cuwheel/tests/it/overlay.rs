@@ -381,6 +381,36 @@ fn a_release_is_fetched_once_and_held_to_its_hash() {
 }
 
 #[test]
+fn a_wheel_that_is_not_what_its_index_says_is_not_used() {
+    let index = Index::new();
+    let release = released("1.2");
+    let file = release.file_name();
+    let url: String = files::utf8(&index.tree.root).unwrap().bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let url = url.replace("%2F", "/");
+    let link =
+        format!("<!DOCTYPE html><html><body><a href='{file}#sha256={}'>{file}</a></body></html>", "0".repeat(64));
+    index
+        .tree
+        .write(&format!("simple/up/{file}"), release.build())
+        .write("simple/up/index.html", link)
+        .write("uv.toml", format!("[[index]]\nurl = 'file://{url}/simple'\ndefault = true\n"));
+    index.refuses(
+        "up==1.2",
+        None,
+        false,
+        &expect![[r#"
+        error: RELEASED is not the wheel that was asked for
+          expected sha256 0000000000000000000000000000000000000000000000000000000000000000
+          found    sha256 HASH
+        fix: fetch it again; if it stays so, do not use it
+        exit code 1
+    "#]],
+    );
+    let kept = std::fs::read_dir(index.cache.path("upstream").join("up-1.2")).unwrap();
+    assert!(kept.flatten().all(|entry| entry.file_name() == "lock"));
+}
+
+#[test]
 fn a_release_that_is_absent_or_not_for_this_machine_is_refused() {
     let index = Index::new();
     index.refuses(
