@@ -11,6 +11,7 @@ use cuwheel::overlay::compose::{Accepted, Additions, Overlay, compose};
 use cuwheel::overlay::entry::OverlayEntry;
 use cuwheel::overlay::upstream::{Store, Upstream, Wanted};
 use cuwheel::settings::Settings;
+use cuwheel_inspect::elf::ElfFile;
 use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Wheel;
 use expect_test::{Expect, expect};
@@ -228,6 +229,14 @@ fn tags_are_computed_from_what_is_inside() {
         let python = open(&overlay).metadata().requires_python().unwrap().to_owned();
         assert_eq!(python, if expected.starts_with("cp312") { ">=3.12" } else { ">=3.14" });
     }
+    // A library of the released wheel that stays may need a newer glibc than ours.
+    let program = std::fs::read("/bin/sh").unwrap();
+    let floor = ElfFile::parse(&program).unwrap().glibc_floor().unwrap().version();
+    let with_library = released("1.2").file("up.libs/helper.so", &program);
+    let native = native_for(&format!("cp311-abi3-manylinux_2_5_{machine}"));
+    let (_, overlay) = make(&with_library, &native, module_files()).unwrap();
+    let platform = format!("manylinux_{}_{}_{machine}.whl", floor.major, floor.minor);
+    assert!(overlay.file.ends_with(&platform), "{}", overlay.file);
 }
 
 #[track_caller]
@@ -385,8 +394,9 @@ fn a_wheel_that_is_not_what_its_index_says_is_not_used() {
     let index = Index::new();
     let release = released("1.2");
     let file = release.file_name();
-    let url: String = files::utf8(&index.tree.root).unwrap().bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let url = url.replace("%2F", "/");
+    // A URL has neither spaces nor letters outside of ASCII.
+    let escaped = index.tree.root.to_str().unwrap().bytes().map(|byte| format!("%{byte:02X}"));
+    let url = escaped.collect::<Vec<_>>().concat().replace("%2F", "/");
     let link =
         format!("<!DOCTYPE html><html><body><a href='{file}#sha256={}'>{file}</a></body></html>", "0".repeat(64));
     index
