@@ -2,6 +2,7 @@
 //!
 //! Not for the crates and C sources of the native library: its own bills come along with it.
 
+use cuwheel_inspect::wheel::normalize_distribution;
 use serde_json::{Value, json};
 
 use crate::wheel_writer::serial_number;
@@ -9,7 +10,7 @@ use crate::wheel_writer::serial_number;
 /// A wheel that files come from.
 #[derive(Clone, Debug)]
 pub struct Origin<'a> {
-    /// The distribution, in normal form.
+    /// The distribution, as it calls itself.
     pub distribution: &'a str,
     /// The version.
     pub version: &'a str,
@@ -21,7 +22,8 @@ pub struct Origin<'a> {
 
 impl Origin<'_> {
     fn reference(&self) -> String {
-        format!("pkg:pypi/{}@{}?file_name={}", self.distribution, escaped(self.version), escaped(self.file))
+        let name = normalize_distribution(self.distribution);
+        format!("pkg:pypi/{name}@{}?file_name={}", escaped(self.version), escaped(self.file))
     }
 
     fn component(&self) -> Value {

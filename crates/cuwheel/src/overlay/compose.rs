@@ -264,7 +264,7 @@ pub fn compose(
     let mut source = wheel_writer::open(archive)?;
     let mut writer = Writer::default();
     for (entry, path) in kept {
-        let name = path.strip_prefix(&dist_info).map(|rest| &rest[1..]);
+        let name = path.strip_prefix(&dist_info).and_then(|rest| rest.strip_prefix('/'));
         if name == Some("RECORD") {
             continue;
         }
