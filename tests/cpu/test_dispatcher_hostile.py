@@ -7,6 +7,7 @@ import gc
 import sys
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import fresh_python
 import numpy as np
@@ -417,6 +418,34 @@ def test_t12_typeof_init_may_be_called_again(ours):
         assert ours.dispatcher(1, [([5], "five")])._cuda_call(1) == "five"
     finally:
         ours.module.typeof_init(OmittedArg, CODES)
+
+
+def test_h13_one_file_under_two_names(tmp_path):
+    """H13: what the two tell `typeof_init` went into the same place."""
+    (tmp_path / "alias").symlink_to(Path(_dispatcher.__file__).parent, target_is_directory=True)
+    printed = fresh_python.run(
+        """
+        import sys
+        sys.path.append(sys.argv[1])
+        from cuwheel import _dispatcher as first, _typeconv
+        from alias import _dispatcher as second
+        manager = _typeconv.new_type_manager()
+        names = [prefix + str(bits) for prefix in ("int", "uint") for bits in (8, 16, 32, 64)]
+        names += ["float32", "float64", "complex64", "complex128"]
+        for module, code in ((first, 1), (second, 2)):
+            module.typeof_init(int, {**dict.fromkeys(names, 0), "int64": code})
+            dispatcher = module.Dispatcher(_typeconv.get_pointer(manager), 1, 0, ("a",), (), 1)
+            for known in (1, 2):
+                dispatcher._insert([known], known, cuda=True)
+            assert dispatcher._cuda_call(5) == code
+            if module is first:
+                kept = dispatcher
+        assert kept._cuda_call(5) == 1
+        print("done")
+        """,
+        tmp_path,
+    )
+    assert printed == "done\n"
 
 
 @pytest.mark.parametrize("code", [2**31, -(2**31) - 1, 2**32 + INT64, 2**70])

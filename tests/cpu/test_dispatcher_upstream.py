@@ -48,6 +48,11 @@ def test_the_class_has_the_same_shape(ours, theirs):
         assert outcome(setattr, raw, "other", 1).exception is AttributeError
 
 
+#: From 3.13 on Python reports the exceptions that C++ swallows while it asks for an attribute.
+swallowing = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@swallowing
 @given(st.data())
 def test_calls(ours, theirs, data):
     count = data.draw(st.integers(0, 3))
@@ -73,6 +78,7 @@ def test_calls(ours, theirs, data):
     assert list(run(ours)) == list(run(theirs))
 
 
+@swallowing
 @pytest.mark.parametrize("name", SAME)
 def test_every_value_has_the_same_type(ours, theirs, name):
     """By the code that it matches, and by how often Python is asked for it."""

@@ -65,8 +65,9 @@ pub(super) struct Typed {
 }
 
 /// What Python says about a value.
-pub(super) struct Answer {
-    typed: Typed,
+pub(super) struct Answer<'py> {
+    code: TypeCode,
+    type_object: Bound<'py, PyAny>,
     /// Whether the value itself said it: then nothing follows for other values, however alike.
     is_of_the_value: bool,
 }
@@ -177,14 +178,14 @@ impl TypeOf {
             return Self::code_of_place(&self.boolean, dispatcher, value);
         }
         match self.classes.get(class) {
-            Some(Note::Opaque) => return Ok(ask(dispatcher, value)?.typed.code),
+            Some(Note::Opaque) => return Ok(ask(dispatcher, value)?.code),
             Some(Note::Number(number)) => return Ok(self.numbers[usize::from(number)]),
             None => {}
         }
         let (numpy, object) = (numpy::import(py)?, numpy::borrow(value));
         match numpy.kind(object) {
             Kind::Array(_) if fingerprint::is_array_of_its_own_kind(value)? => {
-                return Ok(ask(dispatcher, value)?.typed.code);
+                return Ok(ask(dispatcher, value)?.code);
             }
             Kind::ExactArray(array) | Kind::Array(array) => return self.code_of_array(dispatcher, value, array),
             Kind::Scalar(scalar) => return self.code_of_scalar(dispatcher, value, scalar),
@@ -197,9 +198,9 @@ impl TypeOf {
             Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint),
             Err(Refusal::Opaque) => {
                 self.classes.add(&value.get_type(), Note::Opaque);
-                Ok(ask(dispatcher, value)?.typed.code)
+                Ok(ask(dispatcher, value)?.code)
             }
-            Err(Refusal::Unknown) => Ok(ask(dispatcher, value)?.typed.code),
+            Err(Refusal::Unknown) => Ok(ask(dispatcher, value)?.code),
             Err(Refusal::Raised(error)) => Err(error),
         }
     }
@@ -219,7 +220,7 @@ impl TypeOf {
             }
             return Ok(self.numbers[number]);
         }
-        let Some(item) = item else { return Ok(ask(dispatcher, value)?.typed.code) };
+        let Some(item) = item else { return Ok(ask(dispatcher, value)?.code) };
         let mut fingerprint = Fingerprint::new();
         fingerprint.scalar(item);
         self.code_by(dispatcher, value, fingerprint)
@@ -242,7 +243,7 @@ impl TypeOf {
         let mut fingerprint = Fingerprint::new();
         match fingerprint::write_array(&mut fingerprint, py, array) {
             Ok(()) => self.code_by(dispatcher, value, fingerprint),
-            Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.typed.code),
+            Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.code),
             Err(Refusal::Raised(error)) => Err(error),
         }
     }
@@ -274,24 +275,24 @@ impl TypeOf {
     }
 }
 
-impl Answer {
+impl Answer<'_> {
     /// Keeps the answer for values like this one, if it holds for them, and returns the code.
     fn remember(self, keep: impl FnOnce(Typed)) -> TypeCode {
-        let code = self.typed.code;
+        let code = self.code;
         if !self.is_of_the_value {
-            keep(self.typed);
+            keep(self.into_typed());
         }
         code
     }
 
     /// The answer, for who knows what it depends on.
     pub(super) fn into_typed(self) -> Typed {
-        self.typed
+        Typed { code: self.code, type_object: self.type_object.unbind() }
     }
 }
 
 /// Asks Python for the type of a value: the value's own `_numba_type_`, or else the dispatcher's `typeof_pyval`.
-pub(super) fn ask(dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Answer> {
+pub(super) fn ask<'py>(dispatcher: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Answer<'py>> {
     let py = value.py();
     let own = match value.getattr(intern!(py, "_numba_type_")) {
         Ok(own) => Some(own).filter(|own| !own.is_none()),
@@ -304,5 +305,5 @@ pub(super) fn ask(dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Py
         None => dispatcher.call_method1(intern!(py, "typeof_pyval"), (value,))?,
     };
     let code = number::type_code(&type_object.getattr(intern!(py, "_code"))?)?;
-    Ok(Answer { typed: Typed { code, type_object: type_object.unbind() }, is_of_the_value })
+    Ok(Answer { code, type_object, is_of_the_value })
 }
