@@ -44,8 +44,13 @@ def test_the_hash_is_computed_if_need_be(upstream_helperlib):
 
 
 class Text(str):
+    """Says of itself what is not true."""
+
     def __hash__(self):
         raise AssertionError
+
+    def __sizeof__(self):
+        return 2**40
 
 
 def test_subclasses():

@@ -95,26 +95,19 @@ struct Characters {
 
 impl Characters {
     fn of(string: &Bound<'_, PyString>) -> Option<Self> {
-        let is_exact = string.is_exact_instance_of::<PyString>();
-        // SAFETY: the thread is attached, as the type of `string` witnesses, which is a string. A length is never -1.
-        let length = unsafe { ffi::PyUnicode_GetLength(string.as_ptr()) };
-        let hash = if is_exact { string.hash().ok()? } else { -1 };
+        // Instances of subclasses have their characters elsewhere, and may say what they like of themselves.
+        let exact = Some(string).filter(|string| string.is_exact_instance_of::<PyString>());
+        let hash = exact.map_or(Ok(-1), |string| string.hash()).ok()?;
         let code_points = code_points(string)?;
+        let length = ffi::Py_ssize_t::try_from(code_points.len()).ok()?;
         let largest = code_points.iter().copied().max().unwrap_or(0);
-        let (data, kind) = if largest < 0x80 {
-            (ascii_data(string)?, 1)
-        } else {
-            // Only strings of the class itself have their characters inside the object.
-            let kind = if largest < 0x100 {
-                1
-            } else if largest < 0x1_0000 {
-                2
-            } else {
-                4
-            };
-            (inside(string.as_any(), &code_points, kind).filter(|_| is_exact)?, kind)
+        let (data, kind) = match largest {
+            0..0x80 => (ascii_data(string)?, 1),
+            0x80..0x100 => (inside(exact?, &code_points, 1)?, 1),
+            0x100..0x1_0000 => (inside(exact?, &code_points, 2)?, 2),
+            _ => (inside(exact?, &code_points, 4)?, 4),
         };
-        Some(Self { data, length, kind: c_int::try_from(kind).ok()?, is_ascii: largest < 0x80, hash })
+        Some(Self { data, length, kind, is_ascii: largest < 0x80, hash })
     }
 }
 
@@ -144,21 +137,21 @@ fn ascii_data(string: &Bound<'_, PyString>) -> Option<*const u8> {
     Some(data.cast())
 }
 
-/// Where in a string object its characters begin.
+/// Where in a string object its characters begin, `kind` bytes each. `string` is an instance of `str` itself.
 ///
 /// Python's limited API does not tell. They follow the object's head, whose size is that of another string less its
 /// characters; and what is found there is compared with the characters before it is believed.
-fn inside(string: &Bound<'_, PyAny>, code_points: &[u32], kind: usize) -> Option<*const u8> {
+fn inside(string: &Bound<'_, PyString>, code_points: &[u32], kind: usize) -> Option<*const u8> {
     let py = string.py();
     // One character of two bytes, and a null.
     let head = size_bytes(PyString::new(py, "\u{100}").as_any())?.checked_sub(2 * 2)?;
     let length = code_points.len() * kind;
     // The object ends with a null, of the same size.
-    if head + length + kind > size_bytes(string)? {
+    if head + length + kind > size_bytes(string.as_any())? {
         return None;
     }
     let data = string.as_ptr().cast::<u8>().cast_const().wrapping_add(head);
-    // SAFETY: the string says of itself that it has more bytes than are read, and is alive and never changes.
+    // SAFETY: Python says of the string that it has more bytes than are read; it is alive and never changes.
     let found = unsafe { slice::from_raw_parts(data, length) };
     let is_same =
         code_points.iter().zip(found.chunks_exact(kind)).all(|(code, bytes)| code.to_ne_bytes()[..kind] == *bytes);

@@ -109,7 +109,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             write_array(&mut self.fingerprint, py, array)?;
         } else if let Some(descriptor) = self.numpy.descriptor(object) {
             self.fingerprint.data_type(item(py, descriptor)?.ok_or(Refusal::Unknown)?);
-        } else if self.omitted.map(|omitted| value.is_instance(omitted)).transpose()?.unwrap_or(false) {
+        } else if self.omitted.is_some_and(|omitted| value.is_exact_instance(omitted)) {
             self.omitted_argument(value)?;
         } else {
             self.buffer(value)?;
