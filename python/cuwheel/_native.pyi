@@ -6,6 +6,7 @@ from types import ModuleType
 
 __all__ = [
     "__version__",
+    "_devicearray",
     "_devicearray_base",
     "_dispatcher",
     "_helperlib",
@@ -15,6 +16,7 @@ __all__ = [
 ]
 
 __version__: str
+_devicearray: ModuleType
 _devicearray_base: ModuleType
 _dispatcher: ModuleType
 _helperlib: ModuleType

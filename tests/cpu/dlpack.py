@@ -4,8 +4,8 @@ Source: `dlpack.h` of DLPack 1.3.
 """
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16
-from ctypes import c_uint32, c_uint64, c_void_p, py_object
+from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, Structure, py_object
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 READ_ONLY, IS_COPIED, IS_SUBBYTE_TYPE_PADDED = 1, 2, 4
@@ -122,7 +122,7 @@ def address_in(a_capsule: object) -> int:
 
 
 class Tensor:
-    """A tensor that another library hands out. It keeps `owner` until its deleter is called; `deleted` counts the calls."""
+    """A tensor that another library hands out. It keeps `owner` until its deleter is called, which `deleted` counts."""
 
     def __init__(
         self,
@@ -143,7 +143,9 @@ class Tensor:
         self.owner = owner if has_deleter else None
         self.versioned = versioned
         self._deleter = Deleter(self._delete)
-        self._shape, self._strides = ((c_int64 * len(numbers))(*numbers) if numbers else None for numbers in (shape, strides))
+        self._shape, self._strides = (
+            (c_int64 * len(numbers))(*numbers) if numbers else None for numbers in (shape, strides)
+        )
         self.structure = DLManagedTensorVersioned() if versioned else DLManagedTensor()
         if versioned:
             self.structure.version = DLPackVersion(*version)
@@ -248,7 +250,7 @@ def view(an_object, out) -> int:
 
 
 def stream(handle: int):
-    """A function of a table that says that its library works on a stream; `asked` are the devices that it was asked for."""
+    """A function of a table: its library works on a stream. `asked` are the devices that it was asked for."""
 
     def current_work_stream(device_type, device_id, out) -> int:
         current_work_stream.asked.append((device_type, device_id))

@@ -14,9 +14,7 @@ def site_packages() -> Path:
     return Path(cuwheel.__file__).parents[1]
 
 
-def run(
-    code: str, *arguments: object, site: bool = True, timeout: float = 60, environment: dict | None = None
-) -> str:
+def run(code: str, *arguments: object, site: bool = True, timeout: float = 60, environment: dict | None = None) -> str:
     """Run `code` with `arguments` as `sys.argv[1:]` and `environment` beside the variables of this process, and return
     what it prints.
 

@@ -91,7 +91,7 @@ class StandIn:
             self.call("cuDevicePrimaryCtxRelease_v2", device)
 
     def fill(self, array: object, stream: object) -> None:
-        """Write to an array on a stream, as a kernel of somebody's would: nothing is ordered but by what was ordered before."""
+        """Write to an array on a stream, as somebody's kernel would: this orders nothing."""
         size, device = ctypes.c_size_t(array.nbytes), array.device.id
         with self.context(device):
             self.call("cuMemsetD8Async", ctypes.c_uint64(array.pointer), 7, size, ctypes.c_void_p(stream.handle))
@@ -106,7 +106,6 @@ class StandIn:
         with self.context(stream.device.id):
             self.call("cuStreamEndCapture", handle, ctypes.byref(graph))
             self.call("cuGraphDestroy", graph)
-
 
     @contextlib.contextmanager
     def watched(self):

@@ -45,7 +45,16 @@ def test_the_default_type_is_numpys():
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [(7, None), (2.5, None), (True, None), (1 + 2j, None), (np.float32(3), None), (3, "uint8"), (b"ab", None), (1, "complex128")],
+    [
+        (7, None),
+        (2.5, None),
+        (True, None),
+        (1 + 2j, None),
+        (np.float32(3), None),
+        (3, "uint8"),
+        (b"ab", None),
+        (1, "complex128"),
+    ],
     ids=str,
 )
 def test_full_is_numpys(value, dtype, order):
@@ -186,8 +195,16 @@ def test_copies_are_of_the_same_value_and_not_of_the_same_memory():
 def test_what_pickle_reads_is_checked():
     rebuild = cuwheel.DeviceArray.zeros(2, "int8").__reduce__()[0]
     cases = [
-        (((3,), "int32", 0, "device", False, b"short"), ValueError, "5 bytes are not the elements of an array of shape [3] and type int32"),
-        (((-1,), "int32", 0, "device", False, b""), ValueError, "the size of dimension 0 is -1; sizes must not be negative"),
+        (
+            ((3,), "int32", 0, "device", False, b"short"),
+            ValueError,
+            "5 bytes are not the elements of an array of shape [3] and type int32",
+        ),
+        (
+            ((-1,), "int32", 0, "device", False, b""),
+            ValueError,
+            "the size of dimension 0 is -1; sizes must not be negative",
+        ),
         (((1,), "int33", 0, "device", False, b""), TypeError, 'there is no element type named "int33"'),
         (((1,), "int8", 0, "nowhere", False, b"x"), ValueError, '"nowhere" is no kind of memory'),
     ]

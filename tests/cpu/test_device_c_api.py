@@ -108,12 +108,14 @@ class _API(ctypes.Structure):
         (
             (2, 0),
             ImportError,
-            "pretender has version 2.0 of its C API, and this module was compiled for 1.0; compile it against the installed version",
+            "pretender has version 2.0 of its C API, and this module was compiled for 1.0; compile it against "
+            "the installed version",
         ),
         (
             (0, 9),
             ImportError,
-            "pretender has version 0.9 of its C API, and this module was compiled for 1.0; compile it against the installed version",
+            "pretender has version 0.9 of its C API, and this module was compiled for 1.0; compile it against "
+            "the installed version",
         ),
         ((1, 7), None, None),
     ],

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("driver")
 NO_DTYPE = ' is no data type; pass a name such as "float32", a NumPy data type, or a cuwheel.DType'
 NO_DEVICE = ' is no device; pass a number, "cuda:0", or a device object of torch, CuPy or cuda.core'
 NO_STREAM = (
-    " is no stream; pass a stream of torch, CuPy, cuda.core or numba, an object with __cuda_stream__, or an integer handle"
+    " is no stream; pass a stream of torch, CuPy, cuda.core or numba, an object with __cuda_stream__, or an integer "
+    "handle"
 )
 NO_INDEX = (
     "a device array cannot be indexed with {}; only integers, slices (`:`), ellipsis (`...`) and None (a new axis) are "
@@ -77,7 +78,11 @@ MISTAKES = {
     ),
     "a shape of text": (lambda: a("ab"), TypeError, "'str' object cannot be interpreted as an integer"),
     "a shape that is none": (lambda: a(2.5), TypeError, "'float' object is not iterable"),
-    "no dtype": (lambda: a(2, "float33"), TypeError, 'there is no element type named "float33"; names are those of NumPy and ml_dtypes, such as "float32"'),
+    "no dtype": (
+        lambda: a(2, "float33"),
+        TypeError,
+        'there is no element type named "float33"; names are those of NumPy and ml_dtypes, such as "float32"',
+    ),
     "an object as dtype": (lambda: a(2, {"x"}), TypeError, "{'x'}" + NO_DTYPE),
     "a list as dtype": (lambda: a(2, ["x"]), TypeError, "['x']" + NO_DTYPE),
     "a class as dtype": (lambda: a(2, dict), TypeError, OBJECTS),
@@ -113,17 +118,29 @@ MISTAKES = {
     "a negative device": (lambda: Device(-1), ValueError, "-1 is no number of a device; they count from 0"),
     "a huge device": (lambda: Device(2**40), ValueError, "1099511627776 is no number of a device; they count from 0"),
     "the CPU": (lambda: Device("cpu"), ValueError, '"cpu" is no CUDA device; write "cuda:0", or "cuda" for the first'),
-    "a device without number": (lambda: Device("cuda:x"), ValueError, '"cuda:x" is no CUDA device; write "cuda:0", or "cuda" for the first'),
+    "a device without number": (
+        lambda: Device("cuda:x"),
+        ValueError,
+        '"cuda:x" is no CUDA device; write "cuda:0", or "cuda" for the first',
+    ),
     "no device": (lambda: Device(2.5), TypeError, "float" + NO_DEVICE),
     "a truth value as device": (lambda: Device(True), TypeError, "bool" + NO_DEVICE),
     "no stream": (lambda: Stream("x"), TypeError, "str" + NO_STREAM),
-    "a negative stream": (lambda: Stream(-1), ValueError, "-1 is no handle of a stream: handles are addresses, or 0, 1 and 2"),
+    "a negative stream": (
+        lambda: Stream(-1),
+        ValueError,
+        "-1 is no handle of a stream: handles are addresses, or 0, 1 and 2",
+    ),
     "a stream protocol of the future": (
         lambda: Stream(VersionOne()),
         ValueError,
         "version 1 of __cuda_stream__ is not known; this library reads version 0",
     ),
-    "a stream protocol that is none": (lambda: Stream(NotAPair()), TypeError, "'int' object is not an instance of 'tuple'"),
+    "a stream protocol that is none": (
+        lambda: Stream(NotAPair()),
+        TypeError,
+        "'int' object is not an instance of 'tuple'",
+    ),
     "a fill value that is many": (
         lambda: cuwheel.full(2, [1, 2]),
         ValueError,
@@ -178,7 +195,11 @@ MISTAKES = {
     "a mask": (lambda: a()[True], IndexError, NO_INDEX.format("bool")),
     "a list of indices": (lambda: a()[[0, 1]], IndexError, NO_INDEX.format("list")),
     "a field": (lambda: a()["field"], IndexError, NO_INDEX.format("str")),
-    "a step of zero": (lambda: a()[::0], ValueError, "the step of a slice cannot be zero; leave it out to take every element"),
+    "a step of zero": (
+        lambda: a()[::0],
+        ValueError,
+        "the step of a slice cannot be zero; leave it out to take every element",
+    ),
     "a bound that is none": (lambda: a()["a":], TypeError, "'str' object cannot be interpreted as an integer"),
     "a reshape to another size": (
         lambda: a().reshape(4),
@@ -193,7 +214,8 @@ MISTAKES = {
     "a reshape that needs a copy": (
         lambda: a().T.reshape(6, copy=False),
         ValueError,
-        "an array of shape (3, 2) and these strides cannot take the shape (6,) without a copy; copy it first, or allow a copy",
+        "an array of shape (3, 2) and these strides cannot take the shape (6,) without a copy; copy it first, "
+        "or allow a copy",
     ),
     "an axis too many": (
         lambda: a().transpose(0, 2),
@@ -221,18 +243,21 @@ MISTAKES = {
     "a view of a scalar": (
         lambda: a(()).view("float64"),
         ValueError,
-        "an array without dimensions cannot be viewed as float64 instead of float32, which has another size; reshape it first",
+        "an array without dimensions cannot be viewed as float64 instead of float32, which has another size; "
+        "reshape it first",
     ),
     "a beginning inside of a byte": (
         lambda: a(4, "float4_e2m1fn")[1:],
         BufferError,
-        "an array cannot begin inside of a byte, which holds several elements of type float4_e2m1fn; choose a beginning "
+        "an array cannot begin inside of a byte, which holds several elements of type float4_e2m1fn; choose a "
+        "beginning "
         "that is a whole number of bytes, or view the array as uint8 first",
     ),
     "bytes between packed elements": (
         lambda: a(4, "float4_e2m1fn").strides,
         BufferError,
-        "elements of type float4_e2m1fn share bytes, so that the step from one to the next is no number of bytes; view the "
+        "elements of type float4_e2m1fn share bytes, so that the step from one to the next is no number of "
+        "bytes; view the "
         "array as uint8 first",
     ),
     "packed elements to the host": (
@@ -245,12 +270,21 @@ MISTAKES = {
         TypeError,
         'NumPy has no data type float4_e2m1fn_x2; install ml_dtypes, or view the array as bytes: array.view("uint8")',
     ),
-    "the length of a scalar": (lambda: len(a(())), TypeError, "an array without dimensions has no length; see its size"),
-    "iteration over a scalar": (lambda: iter(a(())), TypeError, "an array without dimensions has no length; see its size"),
+    "the length of a scalar": (
+        lambda: len(a(())),
+        TypeError,
+        "an array without dimensions has no length; see its size",
+    ),
+    "iteration over a scalar": (
+        lambda: iter(a(())),
+        TypeError,
+        "an array without dimensions has no length; see its size",
+    ),
     "truth": (
         lambda: bool(a(1)),
         TypeError,
-        "whether a device array is true would take a copy to the host; ask for its size, or copy it with copy_to_host()",
+        "whether a device array is true would take a copy to the host; ask for its size, or copy it with "
+        "copy_to_host()",
     ),
     "no such flag": (
         lambda: a().flags["ALIGNED"],
@@ -260,19 +294,22 @@ MISTAKES = {
     "values of another shape": (
         lambda: assign(a(), ..., [1, 2]),
         ValueError,
-        "an array of shape (2,) cannot be broadcast to the shape (2, 3); from the last dimension on, each size must be the "
+        "an array of shape (2,) cannot be broadcast to the shape (2, 3); from the last dimension on, each size "
+        "must be the "
         "same or 1",
     ),
     "a device array of another shape": (
         lambda: assign(a(), ..., a(2)),
         ValueError,
-        "an array of shape (2,) cannot be broadcast to the shape (2, 3); from the last dimension on, each size must be the "
+        "an array of shape (2,) cannot be broadcast to the shape (2, 3); from the last dimension on, each size "
+        "must be the "
         "same or 1",
     ),
     "a device array of another type": (
         lambda: assign(a(), ..., a(3, "int32")),
         TypeError,
-        "elements of type int32 cannot be assigned to an array of type float32: converting them on a device is arithmetic; "
+        "elements of type int32 cannot be assigned to an array of type float32: converting them on a device is "
+        "arithmetic; "
         "convert the value first",
     ),
     "a value of another kind": (
@@ -337,7 +374,8 @@ MISTAKES = {
     "a conversion on the device": (
         lambda: cuwheel.asarray(a(), "float64"),
         TypeError,
-        "the array has elements of type float32, and converting them to float64 on a device is arithmetic; convert it with "
+        "the array has elements of type float32, and converting them to float64 on a device is arithmetic; "
+        "convert it with "
         "the library that it comes from first",
     ),
     "host data without a copy": (
@@ -358,7 +396,8 @@ MISTAKES = {
     "no array": (
         lambda: cuwheel.from_dlpack(5),
         TypeError,
-        "int is no array on a device: it has neither __dlpack__ nor __cuda_array_interface__; arrays in host memory are "
+        "int is no array on a device: it has neither __dlpack__ nor __cuda_array_interface__; arrays in host "
+        "memory are "
         "copied by asarray",
     ),
     "host data without a type": (
@@ -369,10 +408,15 @@ MISTAKES = {
     "unpacked elements from the host": (
         lambda: cuwheel.asarray(np.zeros(3, ml_dtypes.float4_e2m1fn)),
         TypeError,
-        "the host array holds one float4_e2m1fn in each byte, and device arrays pack them; pack the elements into uint8, and "
+        "the host array holds one float4_e2m1fn in each byte, and device arrays pack them; pack the elements "
+        "into uint8, and "
         'view the device array of that: array.view("float4_e2m1fn")',
     ),
-    "a type that NumPy lacks": (lambda: DType("float4_e2m1fn").numpy, TypeError, 'NumPy has no packed elements such as float4_e2m1fn; view the array as bytes first: array.view("uint8")'),
+    "a type that NumPy lacks": (
+        lambda: DType("float4_e2m1fn").numpy,
+        TypeError,
+        'NumPy has no packed elements such as float4_e2m1fn; view the array as bytes first: array.view("uint8")',
+    ),
     "a context left and not entered": (
         lambda: cuwheel.use_stream(0).__exit__(None, None, None),
         RuntimeError,

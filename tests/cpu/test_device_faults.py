@@ -16,20 +16,35 @@ from device_arrays import KINDS, contents
 
 pytestmark = pytest.mark.usefixtures("driver")
 
-ALLOCATES = {"device": "cuMemAllocAsync", "pinned": "cuMemHostAlloc", "mapped": "cuMemHostAlloc", "managed": "cuMemAllocManaged"}
+ALLOCATES = {
+    "device": "cuMemAllocAsync",
+    "pinned": "cuMemHostAlloc",
+    "mapped": "cuMemHostAlloc",
+    "managed": "cuMemAllocManaged",
+}
 FREES = {"device": "cuMemFreeAsync", "pinned": "cuMemFreeHost", "mapped": "cuMemFreeHost", "managed": "cuMemFree"}
-UNKNOWN = "CUDA_ERROR_UNKNOWN (999): unknown; run again with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the cause"
+UNKNOWN = (
+    "CUDA_ERROR_UNKNOWN (999): unknown; run again with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the "
+    "cause"
+)
 
 
-@pytest.mark.parametrize("make", [cuwheel.empty, cuwheel.zeros, lambda shape, **arguments: cuwheel.from_host(np.zeros(shape), **arguments)])
+@pytest.mark.parametrize(
+    "make", [cuwheel.empty, cuwheel.zeros, lambda shape, **arguments: cuwheel.from_host(np.zeros(shape), **arguments)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_out_of_memory_says_how_much_was_asked_and_is_free(kind, make, driver):
-    where = "and N of the host's N are free" if kind in ("pinned", "mapped") else "on device 1, where N of 1073741824 are free"
+    where = (
+        "and N of the host's N are free"
+        if kind in ("pinned", "mapped")
+        else "on device 1, where N of 1073741824 are free"
+    )
     comma = "," if kind in ("pinned", "mapped") else ""
     with driver.faults(f"fail={ALLOCATES[kind]}:1:OUT_OF_MEMORY"), pytest.raises(MemoryError) as caught:
         make((10, 100), kind=kind, device=1)
     expected = (
-        f"out of {kind} memory: 8000 bytes were asked for{comma} {where}; release arrays that are no longer needed, or work "
+        f"out of {kind} memory: 8000 bytes were asked for{comma} {where}; release arrays that are no longer "
+        f"needed, or work "
         "on smaller pieces"
     )
     assert re.fullmatch(re.escape(expected).replace("N", r"\d+"), str(caught.value))
@@ -39,7 +54,9 @@ def test_out_of_memory_says_how_much_was_asked_and_is_free(kind, make, driver):
 
 def test_memory_that_is_really_used_up():
     kept = [cuwheel.empty(1 << 28, "uint8") for _ in range(3)]
-    with pytest.raises(MemoryError, match="268435457 bytes were asked for on device 0, where 268435456 of 1073741824 are free"):
+    with pytest.raises(
+        MemoryError, match="268435457 bytes were asked for on device 0, where 268435456 of 1073741824 are free"
+    ):
         cuwheel.empty((1 << 28) + 1, "uint8")
     kept.pop()
     assert cuwheel.empty(1 << 28, "uint8").nbytes == 1 << 28
@@ -78,7 +95,7 @@ ANSWERS = {"cuGetErrorName", "cuGetErrorString"}
 
 @pytest.mark.parametrize("work", WORK)
 def test_any_call_of_the_driver_may_fail(work, driver):
-    """Each call of a piece of work fails in turn: it is reported or made up for, nothing leaks, and the work can be done again."""
+    """Each call of a piece of work fails in turn: nothing leaks, and the work can be done again."""
     WORK[work]()
     driver.reset()
     WORK[work]()
@@ -125,7 +142,10 @@ def test_an_error_of_a_destructor_is_said_by_the_next_call(kind, driver):
 
 def test_a_lost_context_is_said_with_every_call_until_the_process_ends(driver):
     array = sample()
-    lost = "a kernel that ran earlier is the likely cause, and the device stays unusable for this process; find it with compute-sanitizer and restart"
+    lost = (
+        "a kernel that ran earlier is the likely cause, and the device stays unusable for this process; find it with "
+        "compute-sanitizer and restart"
+    )
     with driver.faults("sticky=cuMemcpyDtoHAsync:1:ILLEGAL_ADDRESS;sticky=cuMemcpyAsync:1:ILLEGAL_ADDRESS"):
         for call in (array.copy_to_host, lambda: cuwheel.empty(3), lambda: array.__setitem__(0, 1)):
             with pytest.raises(RuntimeError) as caught:
@@ -188,9 +208,11 @@ SETTINGS = {
     "driver=12010": "RuntimeError: the driver is for CUDA 12.1, and 12.2 or newer is needed; update NVIDIA's driver",
     "no_device": INIT + "CUDA_ERROR_NO_DEVICE (100): no device; see that `nvidia-smi` lists a GPU and that "
     "CUDA_VISIBLE_DEVICES does not hide it",
-    "fail=cuInit:1:SYSTEM_NOT_READY": INIT + "CUDA_ERROR_SYSTEM_NOT_READY (802): system not ready; start the fabric manager, "
+    "fail=cuInit:1:SYSTEM_NOT_READY": INIT
+    + "CUDA_ERROR_SYSTEM_NOT_READY (802): system not ready; start the fabric manager, "
     "or wait until it has started",
-    "fail=cuInit:1:SYSTEM_DRIVER_MISMATCH": INIT + "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803): system driver mismatch; the "
+    "fail=cuInit:1:SYSTEM_DRIVER_MISMATCH": INIT
+    + "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803): system driver mismatch; the "
     "driver's library and kernel module are of different versions; restart the machine, or the container with the "
     "libraries of this machine's driver",
     "fail=cuInit:1:UNKNOWN": INIT + UNKNOWN,
@@ -236,8 +258,10 @@ def test_without_a_driver_everything_works_but_its_use(tmp_path, content):
     if printed == "a driver\n":
         pytest.skip("this machine has a driver of its own")
     *errors, last = printed.splitlines()
-    expected = r"no CUDA driver was found \(.*libcuda\.so\.1: .*; .*libcuda\.so: .*\); install NVIDIA's driver, or pass the GPU into "
-    expected += r"the container, for example with `--gpus all`"
+    expected = (
+        r"no CUDA driver was found \(.*libcuda\.so\.1: .*; .*libcuda\.so: .*\); install NVIDIA's driver, or pass "
+    )
+    expected += r"the GPU into the container, for example with `--gpus all`"
     assert len(errors) == 7
     assert all(re.fullmatch(expected, error) for error in errors), errors
     assert last == "bfloat16 cuda:1 None"
@@ -264,7 +288,7 @@ MISSING = {
 @pytest.mark.parametrize("name", MISSING)
 def test_a_function_that_a_driver_lacks_is_named_by_what_needs_it(name, tmp_path):
     library = loaded_stand_in().read_bytes()
-    # The loader finds names by a hash, `h * 33 + character`: this one has the same, so that the library still finds its own.
+    # The loader finds names by a hash, `h * 33 + character`: this one has the same, so that the library finds its own.
     renamed = name[:2] + chr(ord(name[2]) + 1) + chr(ord(name[3]) - 33) + name[4:]
     assert name.encode() + b"\0" in library
     (tmp_path / "libcuda.so.1").write_bytes(library.replace(name.encode() + b"\0", renamed.encode() + b"\0"))
@@ -291,7 +315,8 @@ def test_a_function_that_a_driver_lacks_is_named_by_what_needs_it(name, tmp_path
     )
     version = "0.0" if name == "cuInit" else "13.1"
     expected = (
-        f"the driver, which is for CUDA {version}, has no function {name}, which is needed for {MISSING[name][1]}; update "
+        f"the driver, which is for CUDA {version}, has no function {name}, which is needed for "
+        f"{MISSING[name][1]}; update "
         "NVIDIA's driver"
     )
     only = [kind for kind in ("device", "pinned", "managed") if ALLOCATES[kind] == name]

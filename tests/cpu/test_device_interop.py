@@ -1,4 +1,4 @@
-"""Arrays that change hands with NumPy, apache-tvm-ffi and cuda.core, as far as these need no GPU: on the stand-in driver."""
+"""Arrays that change hands with NumPy, apache-tvm-ffi and cuda.core, as far as these need no GPU."""
 
 import cuwheel
 import numpy as np
@@ -15,7 +15,20 @@ StridedMemoryView = pytest.importorskip("cuda.core.utils").StridedMemoryView
 NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
 VALUES = np.arange(24, dtype="float32").reshape(4, 6)
 #: Types that every library here knows.
-COMMON = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+COMMON = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
 PARTS = {
     "all": ...,
     "a part": (slice(1, None), slice(None, None, 2)),
@@ -63,10 +76,15 @@ def test_tvm_ffi_takes_arrays_and_gives_them_back(kind, part):
     assert (tensor.device.type, tensor.device.index) == (device, 0)
     again = cuwheel.from_dlpack(tensor)
     del array, tensor
-    assert (contents(again), again.kind) == (VALUES[PARTS[part]].tolist(), "pinned" if kind == "mapped" and again.size else again.kind)
+    assert (contents(again), again.kind) == (
+        VALUES[PARTS[part]].tolist(),
+        "pinned" if kind == "mapped" and again.size else again.kind,
+    )
 
 
-@pytest.mark.parametrize("dtype", [*COMMON, "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float4_e2m1fn_x2"])
+@pytest.mark.parametrize(
+    "dtype", [*COMMON, "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float4_e2m1fn_x2"]
+)
 def test_tvm_ffi_has_the_same_types(dtype):
     array = cuwheel.zeros(8, dtype)
     again = cuwheel.from_dlpack(tvm_ffi.from_dlpack(array))

@@ -23,7 +23,8 @@ def test_what_modules_hold_is_freed_at_the_end():
     printed = run(
         """
         import cuwheel
-        kept = [cuwheel.zeros(3, kind=kind, stream=cuwheel.Stream()) for kind in ("device", "pinned", "mapped", "managed")]
+        kinds = ("device", "pinned", "mapped", "managed")
+        kept = [cuwheel.zeros(3, kind=kind, stream=cuwheel.Stream()) for kind in kinds]
         kept.append(kept)
         capsule = kept[0].__dlpack__(max_version=(1, 3))
         view = memoryview(kept[1])
@@ -155,7 +156,8 @@ if child == 0:
         else:
             print(repr(array), array.shape, array[1:].size, numpy.dtype(str(before)))
             for work in (array.copy_to_host, lambda: cuwheel.empty(3), lambda: array.__setitem__(0, 1),
-                         lambda: memoryview(pinned), cuwheel.Stream, cuwheel.Device.count, cuwheel.Device().memory_info):
+                         lambda: memoryview(pinned), cuwheel.Stream, cuwheel.Device.count,
+                         cuwheel.Device().memory_info):
                 try:
                     work()
                     print("no error")
@@ -177,7 +179,8 @@ def test_a_child_cannot_use_the_arrays_of_its_parent_and_says_so():
     first, *errors, status, contents = run(FORKED, "used").splitlines()
     assert first == "DeviceArray(shape=(3,), dtype=int64, device=cuda:0, kind=device) (3,) 2 float32"
     message = (
-        "CUDA was started before this process was forked, and cannot be used in the child; start processes with the method "
+        "CUDA was started before this process was forked, and cannot be used in the child; start processes "
+        "with the method "
         '"spawn" or "forkserver", or use CUDA only after the fork'
     )
     assert errors == [message] * 7

@@ -1,4 +1,4 @@
-"""Copies between host and device, between devices and between kinds of memory, and the order in which streams make them."""
+"""Copies between host and device, between devices and kinds of memory, and the order in which streams make them."""
 
 import cuwheel
 import numpy as np
@@ -27,7 +27,11 @@ def test_copy_from_host_broadcasts_and_converts(kind):
 @pytest.mark.parametrize("key", [..., (slice(None), 1), (slice(None, None, -1), slice(None, None, 2)), (0, 0)], ids=str)
 def test_copy_to_host_fills_what_is_given(kind, key):
     part = cuwheel.asarray(VALUES, kind=kind)[key]
-    for out in (np.zeros(part.shape, "int32"), np.zeros((*part.shape, 2), "int32")[..., 1], np.zeros(part.shape[::-1], "int32").T):
+    for out in (
+        np.zeros(part.shape, "int32"),
+        np.zeros((*part.shape, 2), "int32")[..., 1],
+        np.zeros(part.shape[::-1], "int32").T,
+    ):
         assert part.copy_to_host(out, stream=Stream()) is out
         assert out.tolist() == VALUES[key].tolist()
     assert type(part.copy_to_host()) is np.ndarray
@@ -145,7 +149,10 @@ CAPTURED = [
     (lambda array: array.copy_to_host(), "copied between a device and ordinary host memory"),
     (lambda array: array.copy_from_host(0), "copied between a device and ordinary host memory"),
     (lambda array: array.copy_to_device(), "memory cannot be allocated on a stream that is being captured"),
-    (lambda array: cuwheel.empty(3, stream=array.stream), "memory cannot be allocated on a stream that is being captured"),
+    (
+        lambda array: cuwheel.empty(3, stream=array.stream),
+        "memory cannot be allocated on a stream that is being captured",
+    ),
 ]
 
 

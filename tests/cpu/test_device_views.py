@@ -50,9 +50,15 @@ REQUESTS = st.one_of(
     st.tuples(st.just("T"), st.none()),
     st.tuples(st.just("ravel"), st.just(())),
     st.tuples(st.just("squeeze"), st.none() | st.integers(-4, 4) | st.lists(st.integers(-4, 4), max_size=3).map(tuple)),
-    st.tuples(st.just("transpose"), st.permutations(range(3)) | st.permutations(range(2)) | st.lists(st.integers(-4, 4), max_size=4)),
+    st.tuples(
+        st.just("transpose"),
+        st.permutations(range(3)) | st.permutations(range(2)) | st.lists(st.integers(-4, 4), max_size=4),
+    ),
     st.tuples(st.just("reshape"), st.lists(st.integers(-1, 8), min_size=1, max_size=4)),
-    st.tuples(st.just("view"), st.sampled_from(["int8", "uint16", "float32", "int64", "complex128", "V3"]).map(lambda name: (name,))),
+    st.tuples(
+        st.just("view"),
+        st.sampled_from(["int8", "uint16", "float32", "int64", "complex128", "V3"]).map(lambda name: (name,)),
+    ),
 )
 
 
@@ -146,7 +152,9 @@ def test_assignment_is_numpys(shape, key, kind, data):
 def test_assignment_from_overlapping_memory_is_numpys(shape, data):
     peer = made(shape, "int16")
     array = cuwheel.asarray(peer)
-    keys = st.lists(st.sampled_from([slice(None), slice(None, None, -1), slice(1, None), slice(None, -1), slice(None, None, 2)]))
+    keys = st.lists(
+        st.sampled_from([slice(None), slice(None, None, -1), slice(1, None), slice(None, -1), slice(None, None, 2)])
+    )
     to, source = (tuple(data.draw(keys)[: len(shape)]) for _ in range(2))
     ours, peers = (outcome(lambda a=a: a.__setitem__(to, a[source])) for a in (array, peer))
     assert_same_error(ours, peers)

@@ -127,7 +127,12 @@ REFUSED = {
 def test_what_dlpack_cannot_describe_is_a_buffer_error_in_each_way(case, exchange):
     make, message = REFUSED[case]
     array = make()
-    for export in (exchange.view, exchange.managed, type(array).__dlpack__, lambda array: array.__dlpack__(max_version=(1, 3))):
+    for export in (
+        exchange.view,
+        exchange.managed,
+        type(array).__dlpack__,
+        lambda array: array.__dlpack__(max_version=(1, 3)),
+    ):
         with pytest.raises(BufferError) as caught:
             export(array)
         assert str(caught.value) == message
@@ -165,7 +170,9 @@ def test_tensors_that_are_made_arrays_are_stolen(exchange):
     assert tensor.deleted == 1
 
 
-@pytest.mark.parametrize("fields", [{"version": (2, 0)}, {"dtype": (9, 9, 9)}, {"device": (CPU, 0)}, {"ndim": -1}], ids=str)
+@pytest.mark.parametrize(
+    "fields", [{"version": (2, 0)}, {"dtype": (9, 9, 9)}, {"device": (CPU, 0)}, {"ndim": -1}], ids=str
+)
 def test_tensors_that_cannot_be_made_arrays_are_stolen_too(fields, exchange):
     """Who deletes the tensor upon failure is not written; it is treated as stolen."""
     owner = cuwheel.empty(3)
@@ -187,7 +194,9 @@ def test_the_current_stream_is_the_threads(device, exchange):
 @pytest.mark.parametrize("shape", [(2, 3), (), (0, 3)], ids=str)
 def test_the_allocator_allocates(device, shape, exchange, driver):
     """Only type, dimensions, shape and device of the prototype count."""
-    prototype = dlpack.Tensor(data=5, shape=shape, strides=None, device=device, byte_offset=7, dtype=(1, 8, 1)).structure.dl_tensor
+    prototype = dlpack.Tensor(
+        data=5, shape=shape, strides=None, device=device, byte_offset=7, dtype=(1, 8, 1)
+    ).structure.dl_tensor
     stream = Stream(device=device[1])
     with cuwheel.use_stream(stream):
         tensor = exchange.allocate(prototype)
@@ -202,21 +211,32 @@ def test_the_allocator_allocates(device, shape, exchange, driver):
 
 
 ALLOCATOR_ERRORS = [
-    ({"device": (CPU, 0)}, "BufferError", "this library allocates memory of CUDA devices and memory that they see; ask a library for the CPU"),
+    (
+        {"device": (CPU, 0)},
+        "BufferError",
+        "this library allocates memory of CUDA devices and memory that they see; ask a library for the CPU",
+    ),
     ({"device": (10, 0)}, "BufferError", "the tensor is on a ROCm device; move it to a CUDA device first"),
-    ({"device": (CUDA, 9)}, "ValueError", "there is no device 9: the driver shows 2; devices are counted from 0, and CUDA_VISIBLE_DEVICES can hide some"),
+    (
+        {"device": (CUDA, 9)},
+        "ValueError",
+        "there is no device 9: the driver shows 2; devices are counted from 0, and CUDA_VISIBLE_DEVICES can hide some",
+    ),
     ({"shape": (-1,)}, "BufferError", "the tensor says that dimension 0 has -1 elements; its producer is at fault"),
     (
         {"dtype": (3, 64, 1)},
         "BufferError",
-        "an element type of DLPack code 3, 64 bits and 1 lanes is not supported; convert the array to a type that NumPy or "
+        "an element type of DLPack code 3, 64 bits and 1 lanes is not supported; convert the array to a type "
+        "that NumPy or "
         "ml_dtypes has before passing it on",
     ),
     ({"shape": (2**50,)}, "MemoryError", None),
 ]
 
 
-@pytest.mark.parametrize(("fields", "kind", "message"), ALLOCATOR_ERRORS, ids=[str(error[0]) for error in ALLOCATOR_ERRORS])
+@pytest.mark.parametrize(
+    ("fields", "kind", "message"), ALLOCATOR_ERRORS, ids=[str(error[0]) for error in ALLOCATOR_ERRORS]
+)
 def test_the_allocator_says_once_why_it_failed(fields, kind, message, exchange, driver):
     prototype = dlpack.Tensor(**{"device": (CUDA, 0), "dtype": (1, 8, 1)} | fields).structure.dl_tensor
     errors = []
@@ -273,7 +293,10 @@ def test_copies_are_made_where_the_standard_says(kind, wanted, takes_copy, devic
     if takes_copy and copy is False:
         with pytest.raises(BufferError) as caught:
             array.__dlpack__(**arguments)
-        assert str(caught.value) == "the data would have to be copied to that device, and copy=False forbids it; leave copy out"
+        assert (
+            str(caught.value)
+            == "the data would have to be copied to that device, and copy=False forbids it; leave copy out"
+        )
         return
     tensor = dlpack.take(array.__dlpack__(**arguments))
     copied = takes_copy or copy is True
@@ -291,7 +314,8 @@ def test_devices_that_nobody_can_copy_to_are_refused(device):
     with pytest.raises(BufferError) as caught:
         cuwheel.empty(3).__dlpack__(dl_device=device)
     assert str(caught.value) == (
-        f"an array cannot be exported to the DLPack device {device}; ask for (2, 0), for (1, 0), which is the CPU, or for a "
+        f"an array cannot be exported to the DLPack device {device}; ask for (2, 0), for (1, 0), which is the "
+        f"CPU, or for a "
         "CUDA device"
     )
 
@@ -304,8 +328,17 @@ def test_a_read_only_array_is_writable_in_a_copy():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: cuwheel.zeros((2, 3)), lambda: cuwheel.zeros((4, 6), "int16")[1:, ::2], lambda: cuwheel.empty(()), lambda: cuwheel.empty((0, 3))]
-    + [lambda: cuwheel.zeros(3, "V5"), lambda: cuwheel.zeros(3, "bool", kind="managed", device=1), lambda: cuwheel.zeros((3, 2), order="F")],
+    [
+        lambda: cuwheel.zeros((2, 3)),
+        lambda: cuwheel.zeros((4, 6), "int16")[1:, ::2],
+        lambda: cuwheel.empty(()),
+        lambda: cuwheel.empty((0, 3)),
+    ]
+    + [
+        lambda: cuwheel.zeros(3, "V5"),
+        lambda: cuwheel.zeros(3, "bool", kind="managed", device=1),
+        lambda: cuwheel.zeros((3, 2), order="F"),
+    ],
     ids=range(7),
 )
 @pytest.mark.parametrize("stream", [0, 1, 2, None])

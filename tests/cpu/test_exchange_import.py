@@ -1,7 +1,8 @@
-"""Arrays of other libraries as ours: which way is taken, what is checked, and what becomes of tensors that are not used."""
+"""Arrays of other libraries as ours: which way is taken, what is checked, and what becomes of tensors."""
 
 import gc
 import weakref
+from pathlib import Path
 
 import cuwheel
 import dlpack
@@ -11,7 +12,7 @@ import pytest
 from cuwheel import Stream
 from cuwheel._devicearray import forget_types
 from device_arrays import Described, contents
-from dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, READ_ONLY, Foreign, Table, Tensor, exchanging, tensor_of
+from dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, Foreign, Table, Tensor, exchanging, tensor_of
 
 pytestmark = pytest.mark.usefixtures("driver")
 
@@ -34,7 +35,12 @@ def test_each_way_shares_the_memory_and_deletes_once(way, take, driver):
     owner = made()
     tensor = tensor_of(owner)
     array = take(WAYS[way](tensor))
-    assert (array.pointer, array.shape, array.dtype, contents(array)) == (owner.pointer, owner.shape, owner.dtype, contents(owner))
+    assert (array.pointer, array.shape, array.dtype, contents(array)) == (
+        owner.pointer,
+        owner.shape,
+        owner.dtype,
+        contents(owner),
+    )
     view = array[1:]
     del array
     assert tensor.deleted == 0
@@ -76,7 +82,10 @@ def test_tensors_without_a_deleter_are_taken():
 
 #: What may be wrong with a tensor: its fields, the message, and whether the data cannot be used at all.
 BAD = {
-    "an unknown type": ({"dtype": (3, 64, 1)}, "an element type of DLPack code 3, 64 bits and 1 lanes is not supported"),
+    "an unknown type": (
+        {"dtype": (3, 64, 1)},
+        "an element type of DLPack code 3, 64 bits and 1 lanes is not supported",
+    ),
     "lanes": ({"dtype": (2, 32, 2)}, "code 2, 32 bits and 2 lanes is not supported"),
     "an integer of 128 bits": ({"dtype": (0, 128, 1)}, "code 0, 128 bits and 1 lanes is not supported"),
     "a code of the future": ({"dtype": (99, 8, 1)}, "code 99, 8 bits and 1 lanes is not supported"),
@@ -86,21 +95,29 @@ BAD = {
     "negative dimensions": ({"ndim": -1}, "the tensor says that it has -1 dimensions; its producer is at fault"),
     "too many dimensions": ({"ndim": 65}, "the tensor says that it has 65 dimensions; its producer is at fault"),
     "no shape": ({"shape": (), "ndim": 2}, "the tensor has 2 dimensions and no shape; its producer is at fault"),
-    "a negative size": ({"shape": (2, -3)}, "the tensor says that dimension 1 has -3 elements; its producer is at fault"),
+    "a negative size": (
+        {"shape": (2, -3)},
+        "the tensor says that dimension 1 has -3 elements; its producer is at fault",
+    ),
     "no address": ({"data": None}, "the tensor has elements and no address; its producer is at fault"),
     "an offset out of the address space": (
         {"byte_offset": 2**64 - 1},
         "the tensor's offset of 18446744073709551615 bytes leads out of the address space; its producer is at fault",
     ),
     "elements out of the address space": ({"strides": (2**61, 1)}, "the array would be too large to be addressed"),
-    "elements before the address space": ({"data": 4, "strides": (-4, 1)}, "the array would be too large to be addressed"),
+    "elements before the address space": (
+        {"data": 4, "strides": (-4, 1)},
+        "the array would be too large to be addressed",
+    ),
     "a version of the future": (
         {"version": (2, 1)},
-        "the tensor is of DLPack 2.1, and this library reads version 1; update it, or ask the producer for an older version",
+        "the tensor is of DLPack 2.1, and this library reads version 1; update it, or ask the producer for an "
+        "older version",
     ),
     "padded elements": (
         {"dtype": (17, 4, 1), "flags": dlpack.IS_SUBBYTE_TYPE_PADDED},
-        "the tensor holds one float4_e2m1fn in each byte, and device arrays pack them; convert it to a packed or a wider type first",
+        "the tensor holds one float4_e2m1fn in each byte, and device arrays pack them; convert it to a packed "
+        "or a wider type first",
     ),
 }
 
@@ -225,7 +242,9 @@ def test_tables_are_checked_before_they_are_used(case):
     owner = made()
     make, used = TABLES[case]
     tensor, other = tensor_of(owner), tensor_of(owner, shape=(2, 2))
-    producer = exchanging(tensor, make(), __dlpack__=lambda self, **_: other.capsule(), __dlpack_device__=lambda self: (CUDA, 0))
+    producer = exchanging(
+        tensor, make(), __dlpack__=lambda self, **_: other.capsule(), __dlpack_device__=lambda self: (CUDA, 0)
+    )
     assert cuwheel.from_dlpack(producer).shape == (owner.shape if used else (2, 2))
     dlpack.forget_tensors()
 
@@ -291,6 +310,7 @@ def test_more_types_than_are_remembered_come_and_go():
 
 def test_an_error_of_the_type_itself_is_the_users():
     owner = made()
+
     class Meta(type):
         @property
         def __dlpack_c_exchange_api__(cls):
@@ -312,12 +332,13 @@ def test_tables_can_be_switched_off():
         table = dlpack.Table(managed_from_object=lambda *arguments: used.append("table") or dlpack.managed(*arguments))
         producer = dlpack.exchanging(
             tensor, table,
-            __dlpack__=lambda self, **_: used.append("method") or tensor.capsule(), __dlpack_device__=lambda self: (2, 0),
+            __dlpack__=lambda self, **_: used.append("method") or tensor.capsule(),
+            __dlpack_device__=lambda self: (2, 0),
         )
         cuwheel.from_dlpack(producer)
         print(*used)
         """
-    directory = __import__("os").path.dirname(dlpack.__file__)
+    directory = Path(dlpack.__file__).parent
     for value, used in (("0", "method"), ("1", "table"), ("", "table")):
         assert fresh_python.run(code, directory, environment={"CUWHEEL_DLPACK_EXCHANGE": value}) == f"{used}\n"
 
@@ -402,7 +423,10 @@ def test_a_stream_is_named_where_the_array_has_one(device):
 def test_lazily_conjugated_and_negated_tensors_are_refused():
     """torch's table and its interface describe the memory, which holds other values than the tensor shows."""
     owner = made()
-    cases = [("is_conj", "conjugated", "resolve_conj", (5, 64, 1), (3, 2)), ("is_neg", "negated", "resolve_neg", (5, 64, 1), (3, 2))]
+    cases = [
+        ("is_conj", "conjugated", "resolve_conj", (5, 64, 1), (3, 2)),
+        ("is_neg", "negated", "resolve_neg", (5, 64, 1), (3, 2)),
+    ]
     for way in (exchanging, lambda tensor, **attributes: type("Method", (Foreign,), attributes)(tensor)):
         for question, what, remedy, dtype, shape in cases:
             answers = {"is_conj": lambda self: False, "is_neg": lambda self: False} | {question: lambda self: True}
@@ -414,7 +438,9 @@ def test_lazily_conjugated_and_negated_tensors_are_refused():
             )
             assert tensor.deleted == 1
         resolved = {"is_conj": lambda self: False, "is_neg": lambda self: False}
-        assert cuwheel.from_dlpack(way(tensor_of(owner, dtype=(5, 64, 1), shape=(3, 2), strides=(2, 1)), **resolved)).shape == (3, 2)
+        assert cuwheel.from_dlpack(
+            way(tensor_of(owner, dtype=(5, 64, 1), shape=(3, 2), strides=(2, 1)), **resolved)
+        ).shape == (3, 2)
 
 
 def test_an_interface_is_read_as_it_says():
@@ -456,7 +482,9 @@ BAD_INTERFACES = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "exception", "message"), BAD_INTERFACES, ids=[str(case[0]) for case in BAD_INTERFACES])
+@pytest.mark.parametrize(
+    ("fields", "exception", "message"), BAD_INTERFACES, ids=[str(case[0]) for case in BAD_INTERFACES]
+)
 def test_interfaces_are_checked(fields, exception, message):
     owner = made()
     producer = Described(owner, **fields) if isinstance(fields, dict) else Described(owner)

@@ -178,7 +178,11 @@ def test_exports_without_synchronisation_are_not_ordered(driver):
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        (0, "stream 0 could be either default stream; pass 1 for the legacy one, 2 for the per-thread one, or -1 for no synchronisation"),
+        (
+            0,
+            "stream 0 could be either default stream; pass 1 for the legacy one, 2 for the per-thread one, or "
+            "-1 for no synchronisation",
+        ),
         (-2, "-2 is no handle of a stream; negative is only -1, for no synchronisation"),
     ],
 )

@@ -18,7 +18,7 @@ import cuwheel.mviewbuf
 import fresh_python
 import pytest
 
-MODULES = ["mviewbuf", "_dispatcher", "_helperlib", "_numpy", "_typeconv"]
+MODULES = ["mviewbuf", "_devicearray", "_dispatcher", "_helperlib", "_numpy", "_typeconv"]
 
 
 def test_version_is_that_of_the_distribution():
@@ -200,9 +200,9 @@ def test_reload_and_import_after_deletion():
             import cuwheel.mviewbuf
             assert cuwheel.mviewbuf is not first
             assert cuwheel.mviewbuf.memoryview_get_extents_info((3, 4), (-32, 8), 2, 8) == (-64, 32)
-            names = {"mviewbuf", "_devicearray_base", "_dispatcher", "_helperlib", "_numpy", "_typeconv"}
+            names = {"mviewbuf", "_devicearray", "_devicearray_base", "_dispatcher", "_helperlib", "_numpy", "_typeconv"}
             assert {*cuwheel._native.__all__} == {"__version__", *names}
-            assert len(cuwheel._native.__all__) == 7
+            assert len(cuwheel._native.__all__) == 8
             memoryview(type("C", (first.MemAlloc,), {"_buflen_": 0, "_bufptr_": 1})())
         print("done")
         """
