@@ -270,6 +270,7 @@ MISTAKES = {
         TypeError,
         'NumPy has no data type float4_e2m1fn_x2; install ml_dtypes, or view the array as bytes: array.view("uint8")',
     ),
+    "a deletion": (lambda: a().__delitem__(0), NotImplementedError, "can't delete item"),
     "the length of a scalar": (
         lambda: len(a(())),
         TypeError,
