@@ -104,6 +104,18 @@ def test_memory_that_the_host_sees_has_a_stream_too(kind, device_type):
     assert current.asked == [(device_type, 0)]
 
 
+def test_managed_memory_of_another_device_gets_a_stream_of_that_device(driver):
+    """DLPack has the number 0 for it, so that the producer is asked for a stream of device 0."""
+    owner = cuwheel.empty(64, "float32", kind="managed", device=1)
+    zero, one = Stream(), Stream(device=1)
+    with cuwheel.use_stream(zero), cuwheel.use_stream(one):
+        producer = Foreign(tensor_of(owner))
+        array = cuwheel.from_dlpack(producer)
+    assert producer.requests == [{"stream": zero.handle, "max_version": (1, 3)}]
+    assert (array.device, array.stream) == (cuwheel.Device(1), one)
+    assert driver.calls("cuStreamWaitEvent") == 1
+
+
 def test_an_interface_without_a_stream_is_ready(driver):
     owner = cuwheel.empty(3)
     driver.reset()

@@ -145,17 +145,29 @@ pub(crate) fn producer_stream(py: Python<'_>, table: Table, device: DLDevice) ->
 
 fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
     let py = object.py();
-    let mut consumer = None;
+    let mut asked = None;
     let request = |device_id: i32| {
         let device = Device::new(u32::try_from(device_id).unwrap_or(0));
-        consumer.insert(stream.consumer(device)).handle()
+        let (stream, _) = asked.insert((stream.consumer(device), device));
+        stream.handle()
     };
     let Some(tensor) = capsule::request(object, request)? else { return Ok(None) };
     let array = adopt(py, tensor)?;
     refuse_lazy_array(object, known, &array)?;
-    // The producer has ordered our stream behind its own.
-    let stream = consumer.unwrap_or_else(|| stream::current(array.device()));
-    Ok(Some(array.with_stream(stream)))
+    let device = array.device();
+    let consumer = match asked {
+        // The producer has ordered our stream behind its own.
+        Some((consumer, asked_for)) if asked_for == device || matches!(stream, WorkOn::Named(_)) => consumer,
+        // Managed memory, which turned out to be another device's: that one's stream comes behind the one that was ordered.
+        Some((ordered, asked_for)) => {
+            let consumer = stream.consumer(device);
+            consumer.order_after(device, &ordered, asked_for).map_err(|error| error::exception(py, error))?;
+            consumer
+        }
+        // Memory that has no stream.
+        None => stream.consumer(device),
+    };
+    Ok(Some(array.with_stream(consumer)))
 }
 
 fn through_interface(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
