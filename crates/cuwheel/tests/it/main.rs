@@ -6,6 +6,7 @@ mod environments;
 mod front_ends;
 mod isolation;
 mod overlay;
+mod overlay_command;
 mod repository;
 mod support;
 mod test_command;
