@@ -88,8 +88,11 @@ const SUITES: &[Suite] = &[
     },
 ];
 
-const CONFTEST: &str = include_str!("python/overlay_conftest.py");
-const PYTEST_INI: &str = "[pytest]\nconsider_namespace_packages = true\nfilterwarnings =\n    error\n";
+/// A plugin and no conftest.py: pytest offers the fixtures of a conftest.py to tests below its directory only.
+const PLUGIN: &str = include_str!("python/overlay_suite.py");
+const PLUGIN_NAME: &str = "overlay_suite";
+/// Warnings stay warnings: many are given once in a process, so which test gets them is a matter of its worker.
+const PYTEST_INI: &str = "[pytest]\nconsider_namespace_packages = true\n";
 
 /// What one process of a run wrote.
 #[derive(Deserialize)]
@@ -172,13 +175,13 @@ impl Suite {
         }
         std::fs::create_dir_all(directory)?;
         std::fs::write(directory.join("pytest.ini"), PYTEST_INI)?;
-        std::fs::write(directory.join("conftest.py"), CONFTEST)?;
+        std::fs::write(environment.site_packages()?.join(format!("{PLUGIN_NAME}.py")), PLUGIN)?;
         let mut process = environment
             .isolated_python()
             .directory(directory)
             .env("OVERLAY_SUITE_REPORTS", directory)
             .args(["-m", "pytest", "-q", "--continue-on-collection-errors", "--benchmark-disable", "--tb=line"])
-            .args(["-p", "no:cacheprovider", "--pyargs", self.tests]);
+            .args(["-p", "no:cacheprovider", "-p", PLUGIN_NAME, "--noconftest", "--pyargs", self.tests]);
         if let Some(workers) = workers {
             process = process.args(["-n", &workers.to_string(), "--dist", "loadscope"]);
         }

@@ -1,6 +1,6 @@
 """Runs another project's tests from its installed wheel, and writes what became of each.
 
-`overlay-suite` puts this file beside a pytest.ini of its own: wheels carry tests, and not the configuration they run in.
+`overlay-suite` puts this plugin into the environment: wheels carry tests, and not the configuration they run in.
 """
 
 import hashlib
@@ -17,8 +17,7 @@ def initialize_from_pytest_config(request):
 
 
 def pytest_configure(config):
-    # The hooks of a conftest are called for tests below its directory only; those of a plugin for all.
-    config.pluginmanager.register(Outcomes(), "overlay-suite")
+    config.pluginmanager.register(Outcomes(), "outcomes")
 
 
 def native_modules():
