@@ -201,6 +201,14 @@ impl Fingerprint {
         self.0.extend_from_slice(&class.to_le_bytes());
     }
 
+    /// A device array: writeable, and of numbers in this machine's byte order; the caller gave its class this number.
+    pub fn device_array(&mut self, class: u64, dimension_count: u32, layout: Layout, type_number: u8) {
+        self.0.push(b'V');
+        self.0.extend_from_slice(&class.to_le_bytes());
+        self.memory(dimension_count, layout, true);
+        self.type_number(type_number, false);
+    }
+
     fn memory(&mut self, dimension_count: u32, layout: Layout, is_writeable: bool) {
         self.0.extend_from_slice(&dimension_count.to_le_bytes());
         self.0.push(layout.letter());

@@ -16,6 +16,7 @@ enum Value {
     DataType(Item),
     Array(u8, Layout, bool, Item),
     Buffer(u32, Layout, bool, String, isize, u64),
+    DeviceArray(u64, u32, Layout, u8),
 }
 
 impl Value {
@@ -47,6 +48,9 @@ impl Value {
             Self::Scalar(item) => fingerprint.scalar(*item),
             Self::DataType(item) => fingerprint.data_type(*item),
             Self::Array(ndim, layout, writeable, item) => fingerprint.array(*ndim, *layout, *writeable, *item),
+            Self::DeviceArray(class, ndim, layout, number) => {
+                fingerprint.device_array(*class, *ndim, *layout, *number);
+            }
             Self::Buffer(ndim, layout, writeable, format, itemsize, class) => {
                 fingerprint.buffer(*ndim, *layout, *writeable, format, *itemsize, *class);
             }
@@ -100,6 +104,7 @@ fn value() -> impl Strategy<Value = Value> {
         item().prop_map(Value::Scalar),
         item().prop_map(Value::DataType),
         (0_u8..3, layout(), any::<bool>(), item()).prop_map(|(n, l, w, i)| Value::Array(n, l, w, i)),
+        (0_u64..3, 0_u32..3, layout(), 0_u8..17).prop_map(|(c, n, l, t)| Value::DeviceArray(c, n, l, t)),
         (0_u32..3, layout(), any::<bool>(), "[a-c(]{0,3}", 0_isize..3, 0_u64..3)
             .prop_map(|(n, l, w, f, s, c)| Value::Buffer(n, l, w, f, s, c)),
     ];

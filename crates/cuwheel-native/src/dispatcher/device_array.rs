@@ -2,65 +2,46 @@
 //!
 //! There `_numba_type_` makes a new type at each call. A few attributes tell as much, and cost less.
 
-use cuwheel_dispatcher::{Layout, Memo, TypeCode};
+use cuwheel_dispatcher::{Fingerprint, Layout};
 use cuwheel_numpy::NumPy;
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, intern};
 
 use super::identity;
-use super::type_of::{ArrayKind, Typed, ask};
 use crate::devicearray_base::DeviceArray;
 use crate::{exception, numpy};
 
-/// How many pairs of a class and a kind of array are remembered.
-const CAPACITY: usize = 4096;
+/// The fingerprint of a device array of numbers; `None` if `value` is no such device array, or none that its attributes
+/// tell enough of.
+pub(super) fn fingerprint(numpy: NumPy<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<Fingerprint>> {
+    /// Numbers below are those of numbers; this is that of `object`.
+    const OBJECT: u8 = 17;
 
-/// The types of device arrays by their class and kind.
-pub(super) struct DeviceArrays {
-    known: Memo<(u64, usize), Typed>,
-}
-
-impl Default for DeviceArrays {
-    fn default() -> Self {
-        Self { known: Memo::new(CAPACITY) }
+    if !DeviceArray::is_type_of(value) {
+        return Ok(None);
+    }
+    match attributes(numpy, value) {
+        Ok(Some((dimension_count, layout, type_number))) if type_number < OBJECT => {
+            let mut fingerprint = Fingerprint::new();
+            let class = identity::of_class(value.get_type().as_any());
+            fingerprint.device_array(class, dimension_count, layout, type_number);
+            Ok(Some(fingerprint))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if exception::is_ordinary(value.py(), &error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-impl DeviceArrays {
-    /// The code of the type of `value`; `None` if it is no such device array, or none that attributes tell enough of.
-    pub(super) fn code(
-        &self,
-        numpy: NumPy<'_>,
-        dispatcher: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<TypeCode>> {
-        if !DeviceArray::is_type_of(value) {
-            return Ok(None);
-        }
-        let kind = match kind_of(numpy, value) {
-            Ok(Some(kind)) => kind,
-            Ok(None) => return Ok(None),
-            Err(error) if exception::is_ordinary(value.py(), &error) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let key = (identity::of_class(value.get_type().as_any()), kind.position());
-        if let Some(code) = self.known.get(&key, |typed| typed.code) {
-            return Ok(Some(code));
-        }
-        let typed = ask(dispatcher, value)?.into_typed();
-        let code = typed.code;
-        drop(self.known.insert(key, typed));
-        Ok(Some(code))
-    }
-}
-
-fn kind_of(numpy: NumPy<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<ArrayKind>> {
+/// The number of dimensions, the layout, and NumPy's number of the items' type.
+fn attributes(numpy: NumPy<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<(u32, Layout, u8)>> {
     let py = value.py();
     let flags = value.getattr(intern!(py, "flags"))?;
-    let dimension_count: usize = value.getattr(intern!(py, "ndim"))?.extract()?;
+    let dimension_count: u32 = value.getattr(intern!(py, "ndim"))?.extract()?;
     let data_type = value.getattr(intern!(py, "dtype"))?;
     let Some(descriptor) = numpy.descriptor(numpy::borrow(&data_type)) else { return Ok(None) };
     let element = descriptor.element();
+    let Ok(type_number) = u8::try_from(element.type_number()) else { return Ok(None) };
     if !element.is_native_byte_order() {
         return Ok(None);
     }
@@ -71,7 +52,7 @@ fn kind_of(numpy: NumPy<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<ArrayK
     } else {
         Layout::of(is_c_contiguous, !is_c_contiguous && is(intern!(py, "F_CONTIGUOUS"))?)
     };
-    Ok(ArrayKind::new(dimension_count, layout, element.type_number()))
+    Ok(Some((dimension_count, layout, type_number)))
 }
 
 /// Whether some items are the same memory. Then the array is contiguous only in name: kernels count on strides that

@@ -17,19 +17,14 @@ const CAPACITY: usize = 4096;
 /// How many data types are known by their address.
 const IN_USE: usize = 64;
 
-static CLASSES: LazyLock<Memo<usize, (u64, Py<PyAny>)>> = LazyLock::new(|| Memo::new(CAPACITY));
-/// By address: a short cut for the few that are in use at a time. Programs may make new ones at each call.
-static DATA_TYPES: LazyLock<Memo<usize, DataType>> = LazyLock::new(|| Memo::new(IN_USE));
+/// Objects by their address, and what they hash to: the names in a data type may be changed in place.
+type Known = Memo<(usize, isize), (u64, Py<PyAny>)>;
+
+static CLASSES: LazyLock<Known> = LazyLock::new(|| Memo::new(CAPACITY));
+/// A short cut for the few that are in use at a time. Programs may make new ones at each call.
+static DATA_TYPES: LazyLock<Known> = LazyLock::new(|| Memo::new(IN_USE));
 /// By equality: a dictionary from [`structure_key`] to the number.
 static EQUAL_DATA_TYPES: Mutex<Option<Py<PyDict>>> = Mutex::new(None);
-
-struct DataType {
-    number: u64,
-    /// As it was when the number was given: the names may be changed in place.
-    hash: isize,
-    #[expect(dead_code, reason = "keeps the address from being that of another one")]
-    object: Py<PyAny>,
-}
 
 fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -39,33 +34,33 @@ fn next_number() -> u64 {
 
 /// The number of a class.
 pub(super) fn of_class(class: &Bound<'_, PyAny>) -> u64 {
-    let address = class.as_ptr().addr();
-    CLASSES.get(&address, |(number, _)| *number).unwrap_or_else(|| {
+    // Classes do not change what they are; what they say they hash to is not asked.
+    let key = (class.as_ptr().addr(), 0);
+    CLASSES.get(&key, |(number, _)| *number).unwrap_or_else(|| {
         let number = next_number();
         // Another thread may have done the same: then one of the two numbers is used no more.
-        drop(CLASSES.insert(address, (number, class.clone().unbind())));
+        drop(CLASSES.insert(key, (number, class.clone().unbind())));
         number
     })
 }
 
 /// The number of the data type of a structure: the same for data types that are equal, and equally aligned.
 pub(super) fn of_structure(data_type: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let (address, hash) = (data_type.as_ptr().addr(), data_type.hash()?);
-    let known = DATA_TYPES.get(&address, |known| (known.hash == hash).then_some(known.number));
-    if let Some(number) = known.flatten() {
+    let key = (data_type.as_ptr().addr(), data_type.hash()?);
+    if let Some(number) = DATA_TYPES.get(&key, |(number, _)| *number) {
         return Ok(number);
     }
     let py = data_type.py();
     let numbers = equal_data_types(py);
-    let key = structure_key(data_type)?;
-    let number = if let Some(number) = numbers.get_item(&key)? {
+    let structure = structure_key(data_type)?;
+    let number = if let Some(number) = numbers.get_item(&structure)? {
         number.extract()?
     } else {
         let number = next_number();
-        numbers.set_item(&key, number)?;
+        numbers.set_item(&structure, number)?;
         number
     };
-    drop(DATA_TYPES.insert(address, DataType { number, hash, object: data_type.clone().unbind() }));
+    drop(DATA_TYPES.insert(key, (number, data_type.clone().unbind())));
     Ok(number)
 }
 

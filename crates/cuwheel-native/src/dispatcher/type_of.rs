@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyType};
 
 use super::class_notes::{ClassNotes, Note};
-use super::device_array::DeviceArrays;
+use super::device_array;
 use super::fingerprint::{self, Reader, Refusal, class_pointer};
 use crate::{exception, number, numpy};
 
@@ -52,29 +52,37 @@ pub(super) struct TypeOf {
     boolean: OnceLock<Typed>,
     /// By [`ArrayKind::position`].
     arrays: [OnceLock<Typed>; ArrayKind::COUNT],
-    device_arrays: DeviceArrays,
     classes: ClassNotes,
     fingerprints: Memo<Box<[u8]>, Typed>,
 }
 
 /// The code of a type, which is good for as long as the type is alive.
-pub(super) struct Typed {
-    pub(super) code: TypeCode,
+struct Typed {
+    code: TypeCode,
     #[expect(dead_code, reason = "keeps the type alive, and with it its code")]
     type_object: Py<PyAny>,
 }
 
 /// What Python says about a value.
-pub(super) struct Answer<'py> {
+struct Answer<'py> {
     code: TypeCode,
     type_object: Bound<'py, PyAny>,
     /// Whether the value itself said it: then nothing follows for other values, however alike.
     is_of_the_value: bool,
 }
 
+/// Which answers hold for other values.
+#[derive(Debug, Clone, Copy)]
+enum Remember {
+    /// Those that do not come from the value itself.
+    UnlessOfTheValue,
+    /// All: the fingerprint tells all that they depend on.
+    Always,
+}
+
 /// An array that is known without a fingerprint: aligned, writeable, of numbers in this machine's byte order.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ArrayKind {
+struct ArrayKind {
     dimension_count: usize,
     layout: Layout,
     number: usize,
@@ -84,7 +92,7 @@ impl ArrayKind {
     const COUNT: usize = MAX_DIMENSIONS * 3 * NUMBERS.len();
 
     /// `type_number` is that of NumPy. `None` if arrays of this kind are not known without a fingerprint.
-    pub(super) fn new(dimension_count: usize, layout: Layout, type_number: i32) -> Option<Self> {
+    fn new(dimension_count: usize, layout: Layout, type_number: i32) -> Option<Self> {
         if !(1..=MAX_DIMENSIONS).contains(&dimension_count) {
             return None;
         }
@@ -92,7 +100,7 @@ impl ArrayKind {
     }
 
     /// Different for different kinds, and below [`Self::COUNT`].
-    pub(super) fn position(self) -> usize {
+    fn position(self) -> usize {
         let layout = match self.layout {
             Layout::Any => 0,
             Layout::C => 1,
@@ -132,7 +140,6 @@ impl TypeOf {
             numbers,
             boolean: OnceLock::new(),
             arrays: array::from_fn(|_| OnceLock::new()),
-            device_arrays: DeviceArrays::default(),
             classes: ClassNotes::default(),
             fingerprints: Memo::new(CAPACITY),
         };
@@ -191,11 +198,11 @@ impl TypeOf {
             Kind::Scalar(scalar) => return self.code_of_scalar(dispatcher, value, scalar),
             Kind::Other => {}
         }
-        if let Some(code) = self.device_arrays.code(numpy, dispatcher, value)? {
-            return Ok(code);
+        if let Some(fingerprint) = device_array::fingerprint(numpy, value)? {
+            return self.code_by(dispatcher, value, fingerprint, Remember::Always);
         }
         match Reader::fingerprint(value, Some(self.omitted(py))) {
-            Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint),
+            Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint, Remember::UnlessOfTheValue),
             Err(Refusal::Opaque) => {
                 self.classes.add(&value.get_type(), Note::Opaque);
                 Ok(ask(dispatcher, value)?.code)
@@ -223,7 +230,7 @@ impl TypeOf {
         let Some(item) = item else { return Ok(ask(dispatcher, value)?.code) };
         let mut fingerprint = Fingerprint::new();
         fingerprint.scalar(item);
-        self.code_by(dispatcher, value, fingerprint)
+        self.code_by(dispatcher, value, fingerprint, Remember::UnlessOfTheValue)
     }
 
     fn code_of_array(
@@ -242,7 +249,7 @@ impl TypeOf {
         }
         let mut fingerprint = Fingerprint::new();
         match fingerprint::write_array(&mut fingerprint, py, array) {
-            Ok(()) => self.code_by(dispatcher, value, fingerprint),
+            Ok(()) => self.code_by(dispatcher, value, fingerprint, Remember::UnlessOfTheValue),
             Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.code),
             Err(Refusal::Raised(error)) => Err(error),
         }
@@ -258,41 +265,46 @@ impl TypeOf {
             return Ok(typed.code);
         }
         let answer = ask(dispatcher, value)?;
-        Ok(answer.remember(|typed| drop(place.set(typed))))
+        let code = answer.code;
+        // Another thread may have been faster: then this drops the type.
+        drop(answer.remembered(Remember::UnlessOfTheValue).map(|typed| place.set(typed)));
+        Ok(code)
     }
 
+    /// The code of the type of values with this fingerprint.
     fn code_by(
         &self,
         dispatcher: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
         fingerprint: Fingerprint,
+        remember: Remember,
     ) -> PyResult<TypeCode> {
         if let Some(code) = self.fingerprints.get(fingerprint.as_bytes(), |typed| typed.code) {
             return Ok(code);
         }
         let answer = ask(dispatcher, value)?;
-        Ok(answer.remember(|typed| drop(self.fingerprints.insert(fingerprint.into_bytes(), typed))))
+        let code = answer.code;
+        if let Some(typed) = answer.remembered(remember) {
+            drop(self.fingerprints.insert(fingerprint.into_bytes(), typed));
+        }
+        Ok(code)
     }
 }
 
 impl Answer<'_> {
-    /// Keeps the answer for values like this one, if it holds for them, and returns the code.
-    fn remember(self, keep: impl FnOnce(Typed)) -> TypeCode {
-        let code = self.code;
-        if !self.is_of_the_value {
-            keep(self.into_typed());
+    /// What is remembered of the answer for other values like this one.
+    fn remembered(self, remember: Remember) -> Option<Typed> {
+        match remember {
+            Remember::UnlessOfTheValue if self.is_of_the_value => None,
+            Remember::UnlessOfTheValue | Remember::Always => {
+                Some(Typed { code: self.code, type_object: self.type_object.unbind() })
+            }
         }
-        code
-    }
-
-    /// The answer, for who knows what it depends on.
-    pub(super) fn into_typed(self) -> Typed {
-        Typed { code: self.code, type_object: self.type_object.unbind() }
     }
 }
 
 /// Asks Python for the type of a value: the value's own `_numba_type_`, or else the dispatcher's `typeof_pyval`.
-pub(super) fn ask<'py>(dispatcher: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Answer<'py>> {
+fn ask<'py>(dispatcher: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Answer<'py>> {
     let py = value.py();
     let own = match value.getattr(intern!(py, "_numba_type_")) {
         Ok(own) => Some(own).filter(|own| !own.is_none()),
