@@ -7,7 +7,7 @@ use crate::overlay::differences;
 use crate::support::{Tree, copy_of_repository, cuwheel, interpreter, run};
 
 /// Numba-cuda's four C++ modules have 697 kB; ours may have this much.
-const LIBRARY_LIMIT_BYTES: usize = 600_000;
+const LIBRARY_LIMIT_BYTES: usize = 1_250_000;
 
 #[test]
 fn the_wheel_and_the_sdist_are_what_they_should_be_from_any_directory() {
