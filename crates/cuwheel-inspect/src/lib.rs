@@ -1,4 +1,5 @@
-//! Reads what Python packaging and linkers leave behind: wheels, source distributions, ELF files and object archives.
+//! Reads what Python packaging and linkers leave behind: wheels, source distributions, ELF files, fatbins and
+//! object archives.
 //!
 //! Everything here is a reader of bytes: no processes are started, no network is used, nothing is written except by
 //! [`sdist::Sdist::unpack_to`]. Input is untrusted: names that would leave the archive are refused, a declared size
@@ -8,6 +9,7 @@
 mod archive;
 pub mod digest;
 pub mod elf;
+pub mod fatbin;
 pub mod objects;
 pub mod path;
 pub mod rules;

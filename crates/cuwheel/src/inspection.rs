@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use cuwheel_inspect::elf::GlibcVersion;
-use cuwheel_inspect::rules::{self, ExaminedWheel, Policy, Severity};
+use cuwheel_inspect::rules::{self, Breakdown, ExaminedWheel, Policy, Severity};
 use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
 
@@ -89,7 +89,10 @@ pub fn inspect(wheel: &Wheel, compilation: &Compilation<'_>) -> Result<()> {
 
 /// Refuses a wheel that breaks rules of `check-wheel`, and warns of what is less than an error.
 pub fn check(examined: &ExaminedWheel, project: &Project, output: &Output) -> Result<()> {
-    let policy = wheel_check::policy(&project.settings.check).with_modules(project.settings.modules.clone());
+    let settings = &project.settings;
+    let policy = wheel_check::policy(&settings.check)
+        .with_modules(settings.modules.clone())
+        .with_architectures(&settings.check.architectures);
     check_with(examined, &policy, output)
 }
 
@@ -144,8 +147,8 @@ pub fn report(examined: &ExaminedWheel, proven_on: &Interpreter, imported: Vec<S
         tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
         extension_modules: wheel.extension_modules().iter().map(|module| module.module().to_owned()).collect(),
         glibc_floor: examined.glibc_floor().map(|version| version.to_string()),
-        cuda_architectures: Vec::new(),
-        cuda_toolkit: None,
+        cuda_architectures: Breakdown::of(examined).architectures.into_iter().map(|code| code.name).collect(),
+        cuda_toolkit: examined.cuda_toolkits().last().map(ToString::to_string),
         proven_on: proven_on.to_string(),
         imported,
     }

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use cuwheel_inspect::rules::RuleSelector;
+use cuwheel_inspect::fatbin::InvalidArchitecture;
+use cuwheel_inspect::rules::{DeclaredArchitecture, RuleSelector};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::byte_size;
@@ -56,6 +57,8 @@ pub struct CheckSettings {
     pub deny: Vec<RuleSelector>,
     /// `check.allow`.
     pub allow: Vec<RuleSelector>,
+    /// `check.architectures`.
+    pub architectures: Vec<DeclaredArchitecture>,
     /// `check.budget`.
     pub budget_bytes: Option<u64>,
 }
@@ -126,6 +129,7 @@ impl Settings {
             check: CheckSettings {
                 deny: values.rules("check.deny")?,
                 allow: values.rules("check.allow")?,
+                architectures: values.architectures("check.architectures")?,
                 budget_bytes: values.size("check.budget")?,
             },
             test: TestSettings {
@@ -190,6 +194,11 @@ impl Values {
     fn rules(&self, key: &str) -> Result<Vec<RuleSelector>> {
         let unknown = |error: String| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
         self.texts(key).iter().map(|text| wheel_check::parse_selector(text).map_err(unknown)).collect()
+    }
+
+    fn architectures(&self, key: &str) -> Result<Vec<DeclaredArchitecture>> {
+        let mistake = |error: InvalidArchitecture| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
+        self.texts(key).iter().map(|text| text.parse().map_err(mistake)).collect()
     }
 
     fn size(&self, key: &str) -> Result<Option<u64>> {

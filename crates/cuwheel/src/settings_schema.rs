@@ -62,6 +62,13 @@ pub(crate) const SCHEMA: &[Setting] = &[
         doc: "Rules of `check-wheel`, or groups, whose breaches are not reported.",
     },
     Setting {
+        key: "check.architectures",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "The GPU code that every file with some has to hold: `90a` is machine code, `compute_90` is PTX, and `90+PTX` \
+              is both; empty for whatever there is.",
+    },
+    Setting {
         key: "check.budget",
         kind: Kind::Text,
         default: "\"\"",

@@ -35,6 +35,7 @@ pub struct WheelCheck {
 struct Readable {
     tags: Vec<String>,
     glibc_floor: Option<String>,
+    cuda_toolkits: Vec<String>,
     breakdown: Breakdown,
 }
 
@@ -52,6 +53,7 @@ impl WheelCheck {
                     readable: Some(Readable {
                         tags: wheel.name().tags().iter().map(ToString::to_string).collect(),
                         glibc_floor: examined.glibc_floor().map(|version| version.to_string()),
+                        cuda_toolkits: examined.cuda_toolkits().iter().map(ToString::to_string).collect(),
                         breakdown: Breakdown::of(&examined),
                     }),
                     findings,
@@ -93,11 +95,12 @@ impl WheelCheck {
     pub fn render(&self, verbose: bool) -> String {
         let mut text = format!("wheel        {}\n", self.file());
         match &self.readable {
-            Some(Readable { tags, glibc_floor, breakdown }) => {
+            Some(readable @ Readable { tags, glibc_floor, breakdown, .. }) => {
                 let _ = writeln!(text, "tags         {}", tags.join(", "));
                 let installed = human_size(breakdown.installed_bytes);
                 let _ = writeln!(text, "size         {}, {installed} installed", human_size(self.size_bytes));
                 let _ = writeln!(text, "glibc floor  {}", glibc_floor.as_deref().unwrap_or("none"));
+                text += &readable.render_gpu_code();
                 if verbose {
                     text += &render_breakdown(breakdown);
                 }
@@ -120,9 +123,25 @@ impl WheelCheck {
             "size_bytes": self.size_bytes,
             "tags": readable.map_or(&[][..], |readable| &readable.tags),
             "glibc_floor": readable.and_then(|readable| readable.glibc_floor.as_deref()),
+            "cuda_toolkits": readable.map_or(&[][..], |readable| &readable.cuda_toolkits),
             "sizes": readable.map(|readable| breakdown_to_json(&readable.breakdown)),
             "findings": findings_to_json(&self.findings),
         })
+    }
+}
+
+impl Readable {
+    /// A line for wheels with GPU code.
+    fn render_gpu_code(&self) -> String {
+        if self.breakdown.architectures.is_empty() {
+            return String::new();
+        }
+        let names: Vec<&str> = self.breakdown.architectures.iter().map(|code| code.name.as_str()).collect();
+        let toolkits = match &self.cuda_toolkits[..] {
+            [] => String::new(),
+            toolkits => format!(", by CUDA {}", toolkits.join(", ")),
+        };
+        format!("GPU code     {}{toolkits}\n", names.join(", "))
     }
 }
 
@@ -171,6 +190,11 @@ fn render_breakdown(breakdown: &Breakdown) -> String {
     }
     for section in breakdown.sections.iter().take(LISTED_SIZES) {
         let _ = writeln!(text, "  section    {}  {}", human_size(section.size_bytes), printable(&section.name));
+    }
+    for code in &breakdown.architectures {
+        let images = if code.images == 1 { "image" } else { "images" };
+        let _ =
+            writeln!(text, "  GPU code   {}  {} in {} {images}", human_size(code.size_bytes), code.name, code.images);
     }
     if breakdown.strippable_bytes > 0 {
         let _ = writeln!(text, "  strip      takes out {}", human_size(breakdown.strippable_bytes));
@@ -236,9 +260,15 @@ fn breakdown_to_json(breakdown: &Breakdown) -> Value {
     });
     let sections =
         breakdown.sections.iter().map(|section| json!({ "name": section.name, "size_bytes": section.size_bytes }));
+    let architectures = breakdown
+        .architectures
+        .iter()
+        .map(|code| json!({ "name": code.name, "images": code.images, "size_bytes": code.size_bytes }));
     json!({
         "installed_bytes": breakdown.installed_bytes,
         "strippable_bytes": breakdown.strippable_bytes,
+        "linking_code_bytes": breakdown.linking_code_bytes,
+        "architectures": architectures.collect::<Vec<_>>(),
         "files": files.collect::<Vec<_>>(),
         "sections": sections.collect::<Vec<_>>(),
     })

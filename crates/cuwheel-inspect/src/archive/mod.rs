@@ -5,14 +5,16 @@
 //! that contradict the directory are errors. Nothing is written here.
 
 mod directory;
+mod inflate;
 mod source;
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 
 use flate2::Crc;
-use flate2::bufread::DeflateDecoder;
 
 pub(crate) use directory::{Archive, Member, Method};
+use inflate::Contents;
+pub(crate) use inflate::Index;
 pub(crate) use source::Source;
 
 use crate::path::PathFault;
@@ -142,21 +144,35 @@ pub enum ArchiveError {
 /// Hands the contents of `member` to `sink`, piece by piece; every piece but the last has the same size.
 ///
 /// At most the declared size is handed out; `Ok` means that size and checksum are as declared.
-pub(crate) fn read_member(source: &Source, member: &Member, mut sink: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
+pub(crate) fn read_member(source: &Source, member: &Member, sink: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
+    read(source, member, |_, _| {}, sink)
+}
+
+/// As [`read_member`], and makes the contents readable at any position afterwards.
+pub(crate) fn read_and_index(source: &Source, member: &Member, sink: impl FnMut(&[u8])) -> Result<Index, ArchiveError> {
+    let mut index = Index::new(member);
+    read(source, member, |contents, position| index.note(contents, position), sink)?;
+    Ok(index)
+}
+
+/// `see` is called with the reader and its position before each piece.
+fn read(
+    source: &Source,
+    member: &Member,
+    mut see: impl FnMut(&Contents<'_>, u64),
+    mut sink: impl FnMut(&[u8]),
+) -> Result<(), ArchiveError> {
     let inflate_error =
         |source| ArchiveError::Inflate { name: member.name.clone(), offset: member.data_offset, source };
-    let stored = BufReader::with_capacity(BUFFER_BYTES, source.range(member.data_offset, member.compressed_size_bytes));
-    let mut contents: Box<dyn Read + '_> = match member.method {
-        Method::Stored => Box::new(stored),
-        Method::Deflated => Box::new(DeflateDecoder::new(stored)),
-    };
     let wrong_size =
         |longer| ArchiveError::WrongSize { name: member.name.clone(), size_bytes: member.size_bytes, longer };
+    let mut contents = Contents::of(source, member);
     let mut checksum = Crc::new();
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut remaining_bytes = member.size_bytes;
     loop {
-        let count = fill(&mut *contents, &mut buffer).map_err(inflate_error)?;
+        see(&contents, member.size_bytes - remaining_bytes);
+        let count = fill(&mut contents, &mut buffer).map_err(inflate_error)?;
         if count == 0 {
             break;
         }

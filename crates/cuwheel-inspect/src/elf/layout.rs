@@ -68,6 +68,8 @@ pub struct Segment {
 pub struct Section {
     /// The name, such as `.text`; what is not UTF-8 is replaced.
     pub name: String,
+    /// Where it begins in the file.
+    pub offset: u64,
     /// The bytes that it takes in the file.
     pub file_size_bytes: u64,
     /// Whether it is part of what a loader maps. The rest is for linkers and debuggers.
@@ -153,6 +155,7 @@ fn read<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<ElfLayout, 
         let takes_no_room = section.sh_type(endian) == elf::SHT_NOBITS;
         Section {
             name: String::from_utf8_lossy(name).into_owned(),
+            offset: section.sh_offset(endian).into(),
             file_size_bytes: if takes_no_room { 0 } else { section.sh_size(endian).into() },
             is_loaded: section.sh_flags(endian).contains(elf::SHF_ALLOC),
         }

@@ -7,6 +7,7 @@ mod exports;
 mod glibc;
 mod layout;
 mod read;
+pub(crate) mod sparse;
 
 use std::fmt;
 

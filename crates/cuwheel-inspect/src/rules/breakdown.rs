@@ -1,8 +1,10 @@
-//! Where the bytes of a wheel are: by file, and by section over all of its ELF files.
+//! Where the bytes of a wheel are: by file, and over all of its native files by section and by GPU architecture.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::ExaminedWheel;
+use super::gpu_code::Amount;
+use crate::fatbin::{Architecture, ImageKind};
 
 /// The bytes of a wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +13,10 @@ pub struct Breakdown {
     pub files: Vec<FileSize>,
     /// Sections with the same name in all ELF files taken together, the largest first.
     pub sections: Vec<SectionSize>,
+    /// GPU code by architecture: machine code before PTX, the oldest first.
+    pub architectures: Vec<ArchitectureSize>,
+    /// GPU code that only linkers read.
+    pub linking_code_bytes: u64,
     /// What the files take when they are installed.
     pub installed_bytes: u64,
     /// What `strip` would take out of the ELF files, before compression.
@@ -34,6 +40,17 @@ pub struct SectionSize {
     /// The name, such as `.nv_fatbin`.
     pub name: String,
     /// Installed.
+    pub size_bytes: u64,
+}
+
+/// The size of GPU code for an architecture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchitectureSize {
+    /// The name, such as `sm_90a` for machine code and `compute_90` for PTX.
+    pub name: String,
+    /// The number of images.
+    pub images: u64,
+    /// Installed, as compressed as the images are there.
     pub size_bytes: u64,
 }
 
@@ -68,7 +85,24 @@ impl Breakdown {
             .map(|(name, size_bytes)| SectionSize { name: name.to_owned(), size_bytes })
             .collect();
         sections.sort_by(|left, right| right.size_bytes.cmp(&left.size_bytes).then_with(|| left.name.cmp(&right.name)));
+        let mut by_architecture: BTreeMap<(ImageKind, Architecture), Amount> = BTreeMap::new();
+        let mut linking_code_bytes: u64 = 0;
+        for (_, native) in examined.natives() {
+            let code = &native.gpu_code;
+            linking_code_bytes = linking_code_bytes.saturating_add(code.for_linking_bytes);
+            for (key, amount) in &code.images {
+                let whole = by_architecture.entry(*key).or_default();
+                whole.count += amount.count;
+                whole.size_bytes = whole.size_bytes.saturating_add(amount.size_bytes);
+            }
+        }
+        let architectures = by_architecture.into_iter().map(|((kind, architecture), amount)| ArchitectureSize {
+            name: kind.name(architecture),
+            images: amount.count,
+            size_bytes: amount.size_bytes,
+        });
+        let architectures = architectures.collect();
         let installed_bytes = files.iter().map(|file| file.size_bytes).fold(0, u64::saturating_add);
-        Self { files, sections, installed_bytes, strippable_bytes }
+        Self { files, sections, architectures, linking_code_bytes, installed_bytes, strippable_bytes }
     }
 }

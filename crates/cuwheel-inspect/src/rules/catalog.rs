@@ -197,6 +197,39 @@ catalog! {
         "Nobody who installs the wheel uses it, and it is often the larger part of the file.",
         "strip the library, or keep the information in a separate file";
 
+    FATBIN_DAMAGED = "cuda/fatbin-damaged", Error,
+        "fatbins can be read to their ends",
+        "The driver refuses the container, or finds no kernels in it: tools that patch libraries can damage them.",
+        "build the library again, and patch it with a current patchelf only";
+    ARCHITECTURE_MISSING = "cuda/architecture-missing", Error,
+        "GPU code is there for every declared architecture",
+        "On GPUs of the missing architecture, launches fail with `no kernel image is available for execution`.",
+        "give the compiler all of tool.cuwheel.check.architectures, or declare what is built";
+    ARCHITECTURE_EXTRA = "cuda/architecture-extra", Warning,
+        "GPU code is there for declared architectures only",
+        "Code for GPUs that nobody asked for makes the wheel larger.",
+        "leave the architecture out, or declare it in tool.cuwheel.check.architectures";
+    NO_PTX = "cuda/no-ptx", Warning,
+        "GPU code has PTX for GPUs that are newer than it",
+        "Machine code runs on GPUs of its major version; a newer GPU needs PTX, which its driver compiles.",
+        "add PTX of one architecture without `a` or `f`: -gencode arch=compute_90,code=compute_90";
+    LINKING_CODE = "cuda/linking-code", Note,
+        "no GPU code is inside that only linkers read",
+        "Code for linking on the GPU (-rdc, -dlto) stays in the library after it was linked, and no driver loads it.",
+        "take it out with objcopy --remove-section=__nv_relfatbin, or compile without -rdc";
+    TOOLKIT_MISMATCH = "cuda/toolkit-mismatch", Error,
+        "one major version of CUDA is in names, libraries and GPU code",
+        "Two runtimes in one process do not share their state, and code of a newer toolkit needs a newer driver.",
+        "build everything with the toolkit that the wheel is named after";
+    DEPENDENCY_MISSING = "cuda/dependency-missing", Warning,
+        "linked libraries of CUDA are inside or required",
+        "Where no toolkit is installed the import fails, and where one is, its version is a matter of luck.",
+        "require the project that has the library, and lead there with an RPATH such as $ORIGIN/../nvidia/cu13/lib";
+    DEPENDENCY_TOOLKIT = "cuda/dependency-toolkit", Error,
+        "required projects are of the CUDA that is linked",
+        "The project that is installed has the library under another number, and the loader does not find it.",
+        "require the project of the same major version: -cu12 for CUDA 12, no suffix from CUDA 13 on";
+
     BUDGET = "size/budget", Error,
         "the wheel is within its budget",
         "Indexes refuse large files: PyPI those over 100 MB, unless more was granted.",

@@ -1,10 +1,11 @@
 //! A wheel with everything that the rules want to know of it, from one pass over its contents.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use super::native::NativeFile;
 use crate::elf::GlibcVersion;
+use crate::fatbin::ToolkitVersion;
 use crate::wheel::{Entry, Wheel, WheelError};
 
 /// A wheel, and the facts about its ELF files.
@@ -45,7 +46,14 @@ impl ExaminedWheel {
         self.libraries().flat_map(|(_, native)| &native.glibc).map(|need| need.version).max()
     }
 
-    /// The ELF files, in archive order.
+    /// The CUDA toolkits that compiled GPU code in it, the oldest first, as far as images say it.
+    #[must_use]
+    pub fn cuda_toolkits(&self) -> Vec<ToolkitVersion> {
+        let toolkits: BTreeSet<_> = self.natives().flat_map(|(_, native)| native.gpu_code.toolkits.iter()).collect();
+        toolkits.into_iter().copied().collect()
+    }
+
+    /// The ELF files and files of GPU code, in archive order.
     pub(super) fn natives(&self) -> impl Iterator<Item = (&Entry, &NativeFile)> {
         self.natives.iter().map(|(position, native)| (&self.wheel.entries()[*position], native))
     }

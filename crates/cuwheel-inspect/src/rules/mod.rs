@@ -6,8 +6,11 @@
 mod archive;
 mod breakdown;
 mod catalog;
+mod cuda;
+mod cuda_libraries;
 mod driver;
 mod examined;
+mod gpu_code;
 mod libraries;
 mod limited_api;
 mod modules;
@@ -21,10 +24,10 @@ mod tags;
 use std::fmt;
 
 pub use archive::unreadable;
-pub use breakdown::{Breakdown, FileSize, SectionSize};
+pub use breakdown::{ArchitectureSize, Breakdown, FileSize, SectionSize};
 pub use catalog::RULES;
 pub use examined::ExaminedWheel;
-pub use policy::{Policy, RuleSelector, UnknownRule};
+pub use policy::{DeclaredArchitecture, Policy, RuleSelector, UnknownRule};
 pub use sets::{InstalledFiles, ListedWheel, check_manifest, check_set};
 
 /// How bad it is when a rule is broken.
@@ -189,6 +192,7 @@ pub fn check(wheel: &ExaminedWheel, policy: &Policy) -> Vec<Finding> {
     tags::check(wheel, &mut findings);
     modules::check(wheel, policy, &mut findings);
     libraries::check(wheel, &mut findings);
+    cuda::check(wheel, policy, &mut findings);
     size::check(wheel, policy, &mut findings);
     policy.apply(findings)
 }

@@ -1,8 +1,10 @@
-//! What the rules want to know of an ELF file, kept when its contents are gone.
+//! What the rules want to know of a native file, kept when its contents are gone.
 
+use super::gpu_code::GpuCode;
 use crate::elf::{ElfFile, ElfKind, ElfLayout, GlibcVersion, Machine, Section, Segment};
+use crate::wheel::{NativeCode, NativeMember};
 
-/// Facts about an ELF file.
+/// Facts about an ELF file, or a file of GPU code.
 #[derive(Debug, Default)]
 pub(super) struct NativeFile {
     /// Why the file, or its dynamic table, could not be read; what is missing below is then empty.
@@ -26,6 +28,7 @@ pub(super) struct NativeFile {
     pub(super) defined_python: Vec<String>,
     pub(super) segments: Vec<Segment>,
     pub(super) sections: Vec<Section>,
+    pub(super) gpu_code: GpuCode,
 }
 
 /// A version of the GNU C library, and what needs it.
@@ -39,17 +42,26 @@ pub(super) struct GlibcNeed {
 }
 
 impl NativeFile {
-    pub(super) fn read(data: &[u8]) -> Self {
-        let mut native = Self { size_bytes: data.len() as u64, ..Self::default() };
+    pub(super) fn read(member: &NativeMember<'_>) -> Self {
+        let mut native = Self { size_bytes: member.size_bytes(), ..Self::default() };
+        match member.code() {
+            NativeCode::Elf(Ok(data)) => native.read_elf(data),
+            NativeCode::Elf(Err(error)) => native.fault = Some(error.to_string()),
+            NativeCode::Fatbin | NativeCode::Ptx(_) => {}
+        }
+        native.gpu_code = GpuCode::of(member, &native.sections);
+        native
+    }
+
+    fn read_elf(&mut self, data: &[u8]) {
         match ElfLayout::parse(data) {
-            Ok(layout) => native.keep_layout(&layout),
-            Err(error) => native.fault = Some(error.to_string()),
+            Ok(layout) => self.keep_layout(&layout),
+            Err(error) => self.fault = Some(error.to_string()),
         }
         match ElfFile::parse(data) {
-            Ok(file) => native.keep_file(&file),
-            Err(error) => native.fault = Some(error.to_string()),
+            Ok(file) => self.keep_file(&file),
+            Err(error) => self.fault = Some(error.to_string()),
         }
-        native
     }
 
     fn keep_layout(&mut self, layout: &ElfLayout) {

@@ -5,6 +5,7 @@
 use std::str::FromStr;
 
 use super::{Finding, RULES, Rule, Severity};
+use crate::fatbin::{Architecture, ImageKind, InvalidArchitecture};
 
 /// A rule, or all rules of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,12 +55,44 @@ impl RuleSelector {
     }
 }
 
+/// GPU code that a project says it is built for: `90a` and `sm_90a` are machine code, `compute_90` is PTX, and `90+PTX`
+/// is both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredArchitecture {
+    text: String,
+    images: Vec<(ImageKind, Architecture)>,
+}
+
+impl FromStr for DeclaredArchitecture {
+    type Err = InvalidArchitecture;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, has_both) = text.strip_suffix("+PTX").map_or((text, false), |name| (name, true));
+        let architecture: Architecture = name.parse()?;
+        let images = match (has_both, name.starts_with("compute_")) {
+            (true, _) => vec![(ImageKind::Sass, architecture), (ImageKind::Ptx, architecture)],
+            (false, true) => vec![(ImageKind::Ptx, architecture)],
+            (false, false) => vec![(ImageKind::Sass, architecture)],
+        };
+        Ok(Self { text: text.to_owned(), images })
+    }
+}
+
+impl DeclaredArchitecture {
+    /// The text that it was read from.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
 /// What the rules ask for.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     layers: Vec<Layer>,
     pub(super) budget_bytes: Option<u64>,
     pub(super) modules: Vec<String>,
+    pub(super) architectures: Vec<(ImageKind, Architecture)>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +121,13 @@ impl Policy {
     #[must_use]
     pub fn with_modules(mut self, modules: Vec<String>) -> Self {
         self.modules = modules;
+        self
+    }
+
+    /// Sets the GPU code that every file with some has to hold.
+    #[must_use]
+    pub fn with_architectures(mut self, declared: &[DeclaredArchitecture]) -> Self {
+        self.architectures = declared.iter().flat_map(|declared| declared.images.iter().copied()).collect();
         self
     }
 

@@ -29,6 +29,13 @@ pub(super) fn check(examined: &ExaminedWheel, policy: &Policy, findings: &mut Ve
     if !sections.is_empty() {
         let _ = write!(message, "; sections: {}", listed(&sections));
     }
+    let mut architectures = breakdown.architectures;
+    architectures.sort_by_key(|architecture| std::cmp::Reverse(architecture.size_bytes));
+    if !architectures.is_empty() {
+        let architectures: Vec<String> =
+            architectures.iter().map(|code| format!("{} ({})", code.name, human_size(code.size_bytes))).collect();
+        let _ = write!(message, "; GPU code: {}", listed(&architectures));
+    }
     if breakdown.strippable_bytes > 0 {
         let _ = write!(message, "; `strip` takes out {}", human_size(breakdown.strippable_bytes));
     }

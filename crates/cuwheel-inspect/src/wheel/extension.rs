@@ -46,11 +46,10 @@ impl ExtensionModule {
         if name != "__init__" || parts.is_empty() {
             parts.push(name);
         }
-        parts.iter().all(|part| is_identifier(part)).then(|| Self {
-            path: path.to_owned(),
-            module: parts.join("."),
-            abi: ExtensionAbi::from_suffix(suffix),
-        })
+        // `libdemo.core.so` is a library: no interpreter has such a suffix.
+        let abi = ExtensionAbi::from_suffix(suffix)?;
+        let is_importable = parts.iter().all(|part| is_identifier(part));
+        is_importable.then(|| Self { path: path.to_owned(), module: parts.join("."), abi })
     }
 }
 
@@ -76,12 +75,14 @@ pub enum ExtensionAbi {
 }
 
 impl ExtensionAbi {
-    fn from_suffix(suffix: &str) -> Self {
-        let other = || Self::Other(suffix.to_owned());
+    /// `None` for a suffix that is no interpreter's.
+    fn from_suffix(suffix: &str) -> Option<Self> {
+        const INTERPRETERS: &[&str] = &["cpython-", "cp3", "pypy", "graalpy"];
+        let other = || INTERPRETERS.iter().any(|name| suffix.starts_with(name)).then(|| Self::Other(suffix.to_owned()));
         match suffix {
-            "" => return Self::Bare,
-            "abi3" => return Self::Abi3,
-            "abi3t" => return Self::Abi3t,
+            "" => return Some(Self::Bare),
+            "abi3" => return Some(Self::Abi3),
+            "abi3t" => return Some(Self::Abi3t),
             _ => {}
         }
         // `cpython-312-x86_64-linux-gnu` on Unix, `cp312-win_amd64` on Windows.
@@ -92,7 +93,7 @@ impl ExtensionAbi {
         let (digits, free_threaded) = version.strip_suffix('t').map_or((version, false), |digits| (digits, true));
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match digits.parse() {
-            Ok(minor) if is_number => Self::CPython { minor, free_threaded },
+            Ok(minor) if is_number => Some(Self::CPython { minor, free_threaded }),
             _ => other(),
         }
     }
@@ -185,6 +186,7 @@ mod tests {
             "pkg.libs/libz-1a2b.so",
             "pkg/libz.so.1",
             "pkg/my-lib.so",
+            "pkg/libdemo.core.so",
             "pkg/1abc.so",
             "pkg/module.py",
             "d-1.0.dist-info/x.so",

@@ -8,7 +8,9 @@ mod error;
 mod extension;
 mod metadata;
 mod name;
+mod native_member;
 mod record;
+mod requirement;
 mod scan;
 
 use std::fs::File;
@@ -20,11 +22,13 @@ pub(crate) use extension::installed_path;
 pub use extension::{ExtensionAbi, ExtensionModule};
 pub use metadata::{Headers, Metadata, WheelInfo};
 pub use name::{Tag, TagError, WheelName, WheelNameError, normalize_distribution};
+pub use native_member::{NativeCode, NativeMember};
 pub use record::{RecordFinding, RecordHash, RecordRow};
+pub use requirement::Requirement;
 
 use crate::archive::{self, Archive, Member, Source};
 use crate::digest::{HashAlgorithm, Sha256Digest};
-use scan::{InspectElf, MemberScan};
+use scan::{InspectNative, MemberScan};
 
 /// RECORD of the largest wheels has a few megabytes.
 const TEXT_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
@@ -112,12 +116,12 @@ impl Wheel {
         Self::from_source(&file_name(path), open_source(path)?, &|_, _| {})
     }
 
-    /// Reads the wheel at `path` and hands the contents of each ELF file in it to `inspect`, which spares inflating them
-    /// again. Gives the wheel and, for each ELF file in archive order, its position among [`Wheel::entries`] and what
-    /// `inspect` made of it. `inspect` runs on several threads at once.
+    /// Reads the wheel at `path` and hands each native file in it to `inspect`, which spares inflating them again. Gives
+    /// the wheel and, for each such file in archive order, its position among [`Wheel::entries`] and what `inspect` made
+    /// of it. `inspect` runs on several threads at once.
     pub fn open_with<T: Send>(
         path: &Path,
-        inspect: impl Fn(&[u8]) -> T + Sync,
+        inspect: impl Fn(&NativeMember<'_>) -> T + Sync,
     ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
         Self::inspect_source(&file_name(path), open_source(path)?, inspect)
     }
@@ -131,7 +135,7 @@ impl Wheel {
     pub fn from_bytes_with<T: Send>(
         file_name: &str,
         bytes: Vec<u8>,
-        inspect: impl Fn(&[u8]) -> T + Sync,
+        inspect: impl Fn(&NativeMember<'_>) -> T + Sync,
     ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
         Self::inspect_source(file_name, Source::Memory(bytes), inspect)
     }
@@ -139,11 +143,11 @@ impl Wheel {
     fn inspect_source<T: Send>(
         file_name: &str,
         source: Source,
-        inspect: impl Fn(&[u8]) -> T + Sync,
+        inspect: impl Fn(&NativeMember<'_>) -> T + Sync,
     ) -> Result<(Self, Vec<(usize, T)>), WheelError> {
         let results = Mutex::new(Vec::new());
-        let keep = |position: usize, contents: &[u8]| {
-            let result = inspect(contents);
+        let keep = |position: usize, native: &NativeMember<'_>| {
+            let result = inspect(native);
             results.lock().unwrap_or_else(PoisonError::into_inner).push((position, result));
         };
         let wheel = Self::from_source(file_name, source, &keep)?;
@@ -152,11 +156,11 @@ impl Wheel {
         Ok((wheel, results))
     }
 
-    fn from_source(file_name: &str, source: Source, inspect: &InspectElf<'_>) -> Result<Self, WheelError> {
+    fn from_source(file_name: &str, source: Source, inspect: &InspectNative<'_>) -> Result<Self, WheelError> {
         Self::read_all(file_name, source, inspect).map_err(|fault| WheelError::new(file_name, fault))
     }
 
-    fn read_all(file_name: &str, source: Source, inspect: &InspectElf<'_>) -> Result<Self, WheelFault> {
+    fn read_all(file_name: &str, source: Source, inspect: &InspectNative<'_>) -> Result<Self, WheelFault> {
         let name: WheelName = file_name.parse()?;
         let members = Archive::read(&source)?.members;
         let dist_info = find_dist_info(&members)?;

@@ -1,24 +1,31 @@
-//! The one pass over all contents of a wheel: hashes, and whatever the caller wants to know of its ELF files.
+//! The one pass over all contents of a wheel: hashes, and whatever the caller wants to know of its native files.
 //!
 //! Inflating is what reading a wheel costs, so that each member is inflated once, on as many threads as the machine has.
+//! Memory does not grow with the size of members: of a large ELF file only tables are kept.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::{RecordRow, WheelFault};
+use super::{NativeCode, NativeMember, RecordRow, WheelFault};
 use crate::archive::{self, Member, Source};
 use crate::digest::{HashAlgorithm, Sha256Digest, StreamDigests, StreamHasher};
+use crate::elf::{ElfError, sparse};
+use crate::fatbin;
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 /// Below this many bytes a thread takes longer to start than to do its part.
 const BYTES_PER_THREAD: u64 = 512 * 1024;
-const RESERVE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+/// A larger ELF file is not held: its tables are read again when its contents have gone by.
+const WHOLE_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
+/// Version and target are the first directives of a PTX file; licences and comments come before.
+const PTX_BYTES: usize = 64 * 1024;
 const THREAD_LIMIT: u64 = 8;
 
-/// Called with the position and the contents of each member that begins as an ELF file does, from any thread.
-pub(super) type InspectElf<'inspect> = dyn Fn(usize, &[u8]) + Sync + 'inspect;
+/// Called with the position of each native member and what is known of it, from any thread.
+pub(super) type InspectNative<'inspect> = dyn Fn(usize, &NativeMember<'_>) + Sync + 'inspect;
 
 /// What the pass found.
 pub(super) struct Scan {
@@ -39,7 +46,7 @@ pub(super) fn scan(
     source: &Source,
     members: &[Member],
     record: &[RecordRow],
-    inspect: &InspectElf<'_>,
+    inspect: &InspectNative<'_>,
 ) -> Result<Scan, WheelFault> {
     let mut algorithms: HashMap<&str, Vec<HashAlgorithm>> = HashMap::new();
     for row in record {
@@ -55,7 +62,7 @@ pub(super) fn scan(
         while let Some(position) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let member = &members[*position];
             let also = algorithms.get(member.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-            let result = scan_member(source, member, also, &|contents| inspect(*position, contents));
+            let result = scan_member(source, member, also, &|native| inspect(*position, native));
             results.lock().unwrap_or_else(PoisonError::into_inner).push((*position, result));
         }
     };
@@ -83,26 +90,99 @@ fn scan_member(
     source: &Source,
     member: &Member,
     also: &[HashAlgorithm],
-    inspect: &dyn Fn(&[u8]),
+    inspect: &dyn Fn(&NativeMember<'_>),
 ) -> Result<MemberScan, WheelFault> {
     let mut hasher = StreamHasher::new(also);
-    let mut is_elf = None;
-    let mut elf = Vec::new();
-    // The size is only a claim until everything was read.
-    let expected_bytes = usize::try_from(member.size_bytes.min(RESERVE_LIMIT_BYTES)).unwrap_or(0);
-    archive::read_member(source, member, |bytes| {
+    let mut reading = None;
+    let mut sink = |bytes: &[u8]| {
         hasher.update(bytes);
         // The first piece is as long as the file, or far longer than the magic number.
-        if *is_elf.get_or_insert_with(|| bytes.starts_with(ELF_MAGIC)) {
-            elf.reserve(if elf.is_empty() { expected_bytes } else { 0 });
-            elf.extend_from_slice(bytes);
+        reading.get_or_insert_with(|| Reading::start(member, bytes)).push(bytes);
+    };
+    let index = if member.size_bytes > WHOLE_LIMIT_BYTES {
+        Some(archive::read_and_index(source, member, &mut sink)?)
+    } else {
+        archive::read_member(source, member, &mut sink)?;
+        None
+    };
+    let reading = reading.unwrap_or_default();
+    let is_elf = matches!(reading.kind, Some(Kind::Elf));
+    reading.inspect(member, inspect, &mut |contents| {
+        if let Some(index) = &index {
+            return sparse::image(member.size_bytes, &mut |offset, buffer| {
+                index.read_at(source, member, offset, buffer)
+            });
         }
-    })?;
-    let is_elf = is_elf.unwrap_or(false);
-    if is_elf {
-        inspect(&elf);
-    }
+        Ok(contents)
+    });
     Ok(MemberScan { digests: hasher.finish(), is_elf })
+}
+
+/// What native code a member is.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Elf,
+    Fatbin,
+    Ptx,
+}
+
+/// A member on the way.
+#[derive(Default)]
+struct Reading {
+    kind: Option<Kind>,
+    /// What is kept of the contents.
+    kept: Vec<u8>,
+    keep_bytes: usize,
+    scanner: fatbin::Scanner,
+}
+
+impl Reading {
+    fn start(member: &Member, first: &[u8]) -> Self {
+        let kind = if first.starts_with(ELF_MAGIC) {
+            Some(Kind::Elf)
+        } else if first.starts_with(&fatbin::MAGIC) {
+            Some(Kind::Fatbin)
+        } else {
+            Path::new(&member.name).extension().is_some_and(|extension| extension == "ptx").then_some(Kind::Ptx)
+        };
+        let keep_bytes = match kind {
+            Some(Kind::Elf) if member.size_bytes <= WHOLE_LIMIT_BYTES => {
+                usize::try_from(member.size_bytes).unwrap_or(0)
+            }
+            Some(Kind::Ptx) => PTX_BYTES,
+            _ => 0,
+        };
+        Self { kind, kept: Vec::new(), keep_bytes, scanner: fatbin::Scanner::new() }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let room = self.keep_bytes.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if let Some(Kind::Elf | Kind::Fatbin) = self.kind {
+            self.scanner.push(bytes);
+        }
+    }
+
+    /// `whole` gives the contents of an ELF file, from what was kept of it.
+    fn inspect(
+        self,
+        member: &Member,
+        inspect: &dyn Fn(&NativeMember<'_>),
+        whole: &mut dyn FnMut(Vec<u8>) -> Result<Vec<u8>, ElfError>,
+    ) {
+        let Some(kind) = self.kind else { return };
+        let fatbins = self.scanner.finish();
+        let contents = match kind {
+            Kind::Elf => whole(self.kept),
+            Kind::Fatbin | Kind::Ptx => Ok(self.kept),
+        };
+        let code = match (kind, &contents) {
+            (Kind::Elf, contents) => NativeCode::Elf(contents.as_deref().map_err(Clone::clone)),
+            (Kind::Ptx, Ok(contents)) => NativeCode::Ptx(contents),
+            _ => NativeCode::Fatbin,
+        };
+        inspect(&NativeMember { size_bytes: member.size_bytes, code, fatbins });
+    }
 }
 
 fn hash_archive(source: &Source) -> Result<Sha256Digest, WheelFault> {

@@ -2,9 +2,10 @@
 
 use std::env::consts::ARCH;
 
+use cuwheel_inspect::rules::{DeclaredArchitecture, Policy};
 use cuwheel_inspect::testing::WheelBuilder;
 
-use crate::native;
+use crate::{fatbin, native};
 
 /// A wheel with one fault.
 pub(crate) struct Broken {
@@ -14,6 +15,8 @@ pub(crate) struct Broken {
     pub(crate) fault: &'static str,
     pub(crate) file_name: String,
     pub(crate) bytes: Vec<u8>,
+    /// What it is checked by.
+    pub(crate) policy: Policy,
 }
 
 /// The name of the sound wheel.
@@ -62,13 +65,17 @@ pub(crate) fn corpus() -> Vec<Broken> {
         ("libraries", links()),
         ("libraries", search_paths()),
         ("libraries", layouts()),
+        ("cuda", gpu_code()),
+        ("cuda", toolkits()),
     ] {
         for (rule, fault, wheel) in wheels {
             assert!(rule.starts_with(group), "{rule} is listed with {group}");
-            corpus.push(Broken { rule, fault, file_name: wheel.file_name(), bytes: wheel.build() });
+            let (file_name, bytes) = (wheel.file_name(), wheel.build());
+            corpus.push(Broken { rule, fault, file_name, bytes, policy: Policy::default() });
         }
     }
     corpus.extend(damaged());
+    corpus.extend(breaches_of_settings());
     corpus
 }
 
@@ -76,7 +83,13 @@ type Case = (&'static str, &'static str, WheelBuilder);
 
 fn damaged() -> Vec<Broken> {
     let whole = sound().build();
-    let broken = |fault, bytes| Broken { rule: "archive/unreadable", fault, file_name: sound_name(), bytes };
+    let broken = |fault, bytes| Broken {
+        rule: "archive/unreadable",
+        fault,
+        file_name: sound_name(),
+        bytes,
+        policy: Policy::default(),
+    };
     let mut flipped = whole.clone();
     // In the contents of the first member, after its header and name.
     flipped[50] ^= 0xff;
@@ -89,6 +102,7 @@ fn damaged() -> Vec<Broken> {
             fault: "no name of a wheel",
             file_name: "demo.whl".to_owned(),
             bytes: whole,
+            policy: Policy::default(),
         },
     ]
 }
@@ -203,7 +217,7 @@ fn tags() -> Vec<Case> {
 fn symbols() -> Vec<Case> {
     let python =
         |symbol: &str| with_source(&format!("extern void *{symbol}(void);\nvoid *use(void) {{ return {symbol}(); }}"));
-    let glibc = native::versioned_need("libc.so.6", Some("GLIBC_2.99"));
+    let glibc = native::versioned_need("libc.so.6", "GLIBC_2.99");
     vec![
         ("tags/limited-api", "added in 3.12", python("PyObject_Vectorcall")),
         ("tags/limited-api", "not in it", python("_PyObject_GetMethod")),
@@ -239,9 +253,9 @@ fn links() -> Vec<Case> {
         ("libraries/driver-inside", "NVML", inside("demo/libnvidia-ml.so.1")),
         ("libraries/driver-inside", "EGL", inside("demo.libs/libEGL-0a1b2c3d.so.1.1.0")),
         ("libraries/driver-inside", "renamed", sound().file("demo.libs/libdriver.so", soname)),
-        ("libraries/driver-needed", "libcuda", with_library(&native::linked_to("libcuda.so.1"))),
-        ("libraries/driver-needed", "NVML", with_library(&native::linked_to("libnvidia-ml.so.1"))),
-        ("libraries/python-needed", "libpython", with_library(&native::linked_to("libpython3.11.so.1.0"))),
+        ("libraries/driver-needed", "libcuda", with_library(&native::linked_to(&["libcuda.so.1"]))),
+        ("libraries/driver-needed", "NVML", with_library(&native::linked_to(&["libnvidia-ml.so.1"]))),
+        ("libraries/python-needed", "libpython", with_library(&native::linked_to(&["libpython3.11.so.1.0"]))),
         ("libraries/version-needs", "a renamed library", with_library(&native::with_renamed_need())),
     ]
 }
@@ -273,4 +287,90 @@ fn layouts() -> Vec<Case> {
         ("libraries/executable-stack", "asked for", with_flags(&["-Wl,-z,execstack"])),
         ("libraries/debug-info", "left in", with_library(&debug_info)),
     ]
+}
+
+/// A container with the first image of `fatbin` only.
+fn first_image(fatbin: &[u8]) -> Vec<u8> {
+    let number =
+        |at: usize, count: usize| fatbin[at..at + count].iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
+    let size = number(20, 4) + number(24, 8);
+    [&fatbin[..8], &size.to_le_bytes(), &fatbin[16..16 + size]].concat()
+}
+
+fn gpu_code() -> Vec<Case> {
+    let with = |section: &str, code: &[u8]| with_library(&native::with_gpu_code(section, code));
+    let mut damaged = fatbin::PLAIN.to_vec();
+    damaged[16 + 64 + 3112 + 2] = 9;
+    let without_ptx = first_image(fatbin::PLAIN);
+    vec![
+        ("cuda/fatbin-damaged", "in a library", with(".nv_fatbin", &damaged)),
+        ("cuda/fatbin-damaged", "cut short", sound().file("demo/axpy.fatbin", &fatbin::PLAIN[..2000])),
+        ("cuda/no-ptx", "machine code only", with(".nv_fatbin", &without_ptx)),
+        ("cuda/no-ptx", "included as bytes", with(".rodata.code", &without_ptx)),
+        ("cuda/linking-code", "left in", with("__nv_relfatbin", &fatbin::PLAIN.repeat(20))),
+    ]
+}
+
+fn toolkits() -> Vec<Case> {
+    let linked = |name: &str, sonames: &[&str], requirements: &[&str]| {
+        let wheel = of_module(
+            &format!("{name}-0.1.0-cp311-abi3-manylinux_2_28_{ARCH}.whl"),
+            "demo/_native.abi3.so",
+            &native::linked_to(sonames),
+        );
+        requirements.iter().fold(wheel, |wheel, requirement| wheel.metadata_header("Requires-Dist", requirement))
+    };
+    let labelled = |name: &str, code: &[u8]| {
+        let file_name = format!("{name}-cp311-abi3-manylinux_2_28_{ARCH}.whl");
+        of_module(&file_name, "demo/_native.abi3.so", &native::with_gpu_code(".nv_fatbin", code))
+    };
+    vec![
+        (
+            "cuda/toolkit-mismatch",
+            "two in one library",
+            linked("demo", &["libcudart.so.12", "libcublas.so.13"], &["nvidia-cuda-runtime-cu12", "nvidia-cublas"]),
+        ),
+        (
+            "cuda/toolkit-mismatch",
+            "a label of another",
+            linked("demo_cu12", &["libnvJitLink.so.13"], &["cuda-toolkit[nvjitlink]==13.*"]),
+        ),
+        ("cuda/toolkit-mismatch", "newer code than the label", labelled("demo_cuda12x-0.1.0", fatbin::PLAIN)),
+        ("cuda/toolkit-mismatch", "newer code than the version", labelled("demo-0.1.0+cu124", fatbin::LZ4)),
+        ("cuda/dependency-missing", "nothing required", linked("demo", &["libcudart.so.13"], &["numpy"])),
+        (
+            "cuda/dependency-missing",
+            "an extra of another library",
+            linked("demo", &["libcufft.so.12"], &["cuda-toolkit[cudart]==13.*"]),
+        ),
+        ("cuda/dependency-toolkit", "-cu12 for 13", linked("demo", &["libcublas.so.13"], &["nvidia-cublas-cu12"])),
+        ("cuda/dependency-toolkit", "13 for 12", linked("demo", &["libcufft.so.11"], &["nvidia-cufft>=12"])),
+    ]
+}
+
+/// Wheels in which something is wrong only for whoever said what there has to be.
+fn breaches_of_settings() -> Vec<Broken> {
+    let architectures = |declared: &[&str]| {
+        let declared: Vec<DeclaredArchitecture> = declared.iter().map(|text| text.parse().unwrap()).collect();
+        Policy::default().with_architectures(&declared)
+    };
+    let code = || sound().file("demo/axpy.fatbin", fatbin::PLAIN);
+    let separate = || sound().file("demo/axpy.cubin", fatbin::CUBIN).file("demo/axpy.ptx", fatbin::PTX);
+    let modules = vec!["demo".to_owned(), "demo.absent.deeper".to_owned()];
+    [
+        ("cuda/architecture-missing", "one of two", code(), architectures(&["75+PTX", "sm_90"])),
+        ("cuda/architecture-missing", "no PTX", separate(), architectures(&["90a", "compute_90", "compute_75"])),
+        ("cuda/architecture-missing", "no GPU code", sound(), architectures(&["90"])),
+        ("cuda/architecture-extra", "PTX", code(), architectures(&["75"])),
+        ("modules/declared-missing", "left out", sound(), Policy::default().with_modules(modules)),
+        ("size/budget", "too large", sound(), Policy::default().with_budget(Some(100))),
+    ]
+    .map(|(rule, fault, wheel, policy)| Broken {
+        rule,
+        fault,
+        file_name: wheel.file_name(),
+        bytes: wheel.build(),
+        policy,
+    })
+    .into()
 }

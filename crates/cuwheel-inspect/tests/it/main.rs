@@ -4,6 +4,7 @@ mod archive;
 mod corpus;
 mod damage;
 mod elf;
+mod fatbin;
 mod native;
 mod objects;
 mod rules;

@@ -30,20 +30,45 @@ pub(crate) fn program() -> Vec<u8> {
     std::fs::read(directory.path().join("program")).unwrap()
 }
 
-/// A module that is linked to a library with the SONAME `soname`.
-pub(crate) fn linked_to(soname: &str) -> Vec<u8> {
-    versioned_need(soname, None)
+/// A module that is linked to libraries with these SONAMEs.
+pub(crate) fn linked_to(sonames: &[&str]) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for (number, soname) in sonames.iter().enumerate() {
+        let (file, source) = (format!("./other{number}.so"), format!("int other{number}(void) {{ return 1; }}"));
+        compile(directory.path(), &file, &source, &[&format!("-Wl,-soname,{soname}")]);
+        files.push(file);
+    }
+    let arguments: Vec<&str> = ["-Wl,--no-as-needed"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    compile(directory.path(), "library.so", INIT, &arguments)
 }
 
 /// A module that needs the symbol `other` in `version` of the library `soname`.
-pub(crate) fn versioned_need(soname: &str, version: Option<&str>) -> Vec<u8> {
+pub(crate) fn versioned_need(soname: &str, version: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
-    let map = format!("{} {{ global: other; local: *; }};\n", version.unwrap_or_default());
-    std::fs::write(directory.path().join("map"), map).unwrap();
+    std::fs::write(directory.path().join("map"), format!("{version} {{ global: other; local: *; }};\n")).unwrap();
     let soname = format!("-Wl,-soname,{soname}");
     compile(directory.path(), "other.so", "int other(void) { return 1; }", &[&soname, "-Wl,--version-script,map"]);
     let source = format!("extern int other(void);\nint use(void) {{ return other(); }}\n{INIT}");
     compile(directory.path(), "library.so", &source, &["./other.so"])
+}
+
+/// A module with GPU code in the section `section`.
+pub(crate) fn with_gpu_code(section: &str, code: &[u8]) -> Vec<u8> {
+    with_section(section, code, INIT)
+}
+
+/// A library whose data are `contents`.
+pub(crate) fn library_with_contents(contents: &[u8]) -> Vec<u8> {
+    with_section(".rodata.contents", contents, "int f(void) { return 1; }\n")
+}
+
+fn with_section(section: &str, contents: &[u8], source: &str) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("contents"), contents).unwrap();
+    let assembly =
+        format!(".pushsection {section},\\\"a\\\",@progbits\\n.balign 8\\n.incbin \\\"contents\\\"\\n.popsection");
+    compile(directory.path(), "library.so", &format!("__asm__(\"{assembly}\");\n{source}"), &[])
 }
 
 /// The same as [`library`], and nothing is stripped.
@@ -118,7 +143,7 @@ pub(crate) fn with_unmapped_headers() -> Vec<u8> {
 /// uccl-project/uccl#1038: the needed library was renamed and the versions that are looked for in it were not.
 pub(crate) fn with_renamed_need() -> Vec<u8> {
     const DT_NEEDED: u64 = 1;
-    let mut bytes = versioned_need("libother.so.1", Some("OTHER_1"));
+    let mut bytes = versioned_need("libother.so.1", "OTHER_1");
     let dynamic = usize::try_from(get_u64(&bytes, program_header(&bytes, PT_DYNAMIC) + 8)).unwrap();
     let entry = (dynamic..).step_by(16).find(|entry| get_u64(&bytes, *entry) == DT_NEEDED).unwrap();
     // The name from its fourth letter on: `other.so.1`.

@@ -1,9 +1,12 @@
 //! Wheels read whole, and every kind of finding about their RECORD.
 
 use cuwheel_inspect::digest::Sha256Digest;
+use cuwheel_inspect::elf::{ElfFile, ElfLayout};
 use cuwheel_inspect::testing::WheelBuilder;
-use cuwheel_inspect::wheel::{Entry, ExtensionModule, Wheel, WheelError, WheelFault};
+use cuwheel_inspect::wheel::{Entry, ExtensionModule, NativeCode, NativeMember, Wheel, WheelError, WheelFault};
 use expect_test::{Expect, expect};
+
+use crate::native;
 
 const NAME: &str = "demo-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl";
 const RECORD: &str = "demo-0.1.0.dist-info/RECORD";
@@ -85,7 +88,7 @@ fn a_wheel_is_opened_from_a_file() {
     assert_eq!(wheel.read("demo/__init__.py").unwrap(), b"x = 1\n");
     assert_eq!(wheel.sha256(), Sha256Digest::of(&builder().build()));
 
-    let (wheel, elf_files) = Wheel::open_with(&path, <[u8]>::len).unwrap();
+    let (wheel, elf_files) = Wheel::open_with(&path, |_| ()).unwrap();
     assert_eq!((wheel.entries().len(), elf_files), (4, vec![]));
 
     let missing = directory.path().join("none-1.0-py3-none-any.whl");
@@ -108,12 +111,37 @@ fn elf_files_are_inspected_while_the_wheel_is_opened() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(NAME);
     std::fs::write(&path, builder.build()).unwrap();
-    let (wheel, lengths) = Wheel::open_with(&path, <[u8]>::len).unwrap();
+    let length = |native: &NativeMember<'_>| match native.code() {
+        NativeCode::Elf(Ok(contents)) => contents.len(),
+        _ => 0,
+    };
+    let (wheel, lengths) = Wheel::open_with(&path, length).unwrap();
     assert!(wheel.size_bytes() > 2 << 20);
     let lengths: Vec<_> =
         lengths.iter().map(|(position, length)| (wheel.entries()[*position].path(), *length)).collect();
     assert_eq!(lengths, [("demo/small.so", 14), ("demo/large.so", 500_004), ("bin/tool", 100_004)]);
     assert_eq!(wheel.verify_record(), []);
+}
+
+/// What a large library holds is not kept, and everything that is asked of it is the same.
+#[test]
+fn tables_of_large_libraries_are_read_without_their_contents() {
+    let noise = |number: u32| number.wrapping_mul(2_654_435_761).to_le_bytes();
+    let repetitive = |number: u32| (number / 1024).wrapping_mul(2_654_435_761).to_le_bytes();
+    let contents: [Vec<u8>; 2] = [(0..3 << 20).flat_map(noise).collect(), (0..6 << 20).flat_map(repetitive).collect()];
+    for contents in contents {
+        let library = native::library_with_contents(&contents);
+        let described = |data: &[u8]| format!("{:?}\n{:?}", ElfFile::parse(data), ElfLayout::parse(data));
+        let bytes = builder().file("demo/large.so", &library).build();
+        let (_, found) = Wheel::from_bytes_with(NAME, bytes, |native| match native.code() {
+            NativeCode::Elf(Ok(data)) => (described(data), data.iter().filter(|byte| **byte != 0).count()),
+            _ => (String::new(), 0),
+        })
+        .unwrap();
+        let [(_, (description, filled_bytes))] = &found[..] else { panic!("one library") };
+        assert_eq!(*description, described(&library));
+        assert!(*filled_bytes < library.len() / 8, "{filled_bytes} of {} bytes", library.len());
+    }
 }
 
 #[track_caller]

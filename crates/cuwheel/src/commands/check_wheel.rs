@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cuwheel_inspect::rules::{self, Finding, ListedWheel, Policy, RuleSelector};
+use cuwheel_inspect::rules::{self, DeclaredArchitecture, Finding, ListedWheel, Policy, RuleSelector};
 use cuwheel_inspect::wheel::{WheelName, normalize_distribution};
 use serde_json::{Value, json};
 
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// The most that a wheel may have, such as 100MB
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     pub budget: Option<u64>,
+    /// GPU code that every file with some has to hold, such as 90, 90a or 90+PTX; repeatable
+    #[arg(long = "architecture", value_name = "ARCHITECTURE")]
+    pub architectures: Vec<DeclaredArchitecture>,
 }
 
 /// Which wheels are checked, and by what.
@@ -118,6 +121,9 @@ impl Plan {
                 let _ = writeln!(text, "{name:9} {}", selector.as_str());
             }
         }
+        for architecture in &self.arguments.architectures {
+            let _ = writeln!(text, "GPU code  {}", architecture.as_str());
+        }
         if let Some(budget) = self.budget_bytes {
             let _ = writeln!(text, "budget    {}", human_size(budget));
         }
@@ -133,6 +139,7 @@ impl Plan {
             "deny": names(&self.arguments.deny),
             "allow": names(&self.arguments.allow),
             "budget_bytes": self.budget_bytes,
+            "architectures": self.arguments.architectures.iter().map(DeclaredArchitecture::as_str).collect::<Vec<_>>(),
         }})
     }
 
@@ -157,7 +164,7 @@ impl Plan {
         Ok(self.outcome(&checks, &together))
     }
 
-    /// The settings name modules of the project's own wheels only.
+    /// The settings name modules and architectures of the project's own wheels only.
     fn policy_for(&self, path: &Path) -> Policy {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let name: Option<WheelName> = file.parse().ok();
@@ -165,8 +172,13 @@ impl Plan {
             let project = declared.name.as_deref().map(normalize_distribution);
             project.is_some() && project == name.map(|name| normalize_distribution(name.distribution()))
         });
-        let modules = own.map_or_else(Vec::new, |declared| declared.settings.modules.clone());
-        self.policy.clone().with_modules(modules)
+        let (modules, mut architectures) = own.map_or_else(Default::default, |declared| {
+            (declared.settings.modules.clone(), declared.settings.check.architectures.clone())
+        });
+        if !self.arguments.architectures.is_empty() {
+            architectures.clone_from(&self.arguments.architectures);
+        }
+        self.policy.clone().with_modules(modules).with_architectures(&architectures)
     }
 
     fn outcome(&self, checks: &[WheelCheck], together: &[Finding]) -> Outcome {
