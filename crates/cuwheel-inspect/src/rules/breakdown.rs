@@ -15,7 +15,7 @@ pub struct Breakdown {
     pub sections: Vec<SectionSize>,
     /// GPU code by architecture: machine code before PTX, the oldest first.
     pub architectures: Vec<ArchitectureSize>,
-    /// GPU code that only linkers read.
+    /// GPU code before it was linked, and input of the link-time optimiser.
     pub linking_code_bytes: u64,
     /// What the files take when they are installed.
     pub installed_bytes: u64,

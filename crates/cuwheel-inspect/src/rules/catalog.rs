@@ -126,6 +126,10 @@ catalog! {
         "libraries load with the glibc that the tag promises",
         "On the older systems that the tag names, the import fails with `version GLIBC_… not found`.",
         "link against an older glibc (zig, or a manylinux image), replace what uses the symbol, or promise less";
+    CXX_FLOOR = "tags/cxx-floor", Error,
+        "libraries load with the C++ and GCC runtime that the tag promises",
+        "On the older systems that the tag names, the import fails with `version GLIBCXX_… not found`.",
+        "build in a manylinux image, link with -static-libstdc++ -static-libgcc, or promise less";
 
     MISSING_INIT = "modules/missing-init", Error,
         "extension modules export their init function",
@@ -176,6 +180,14 @@ catalog! {
         "RPATH names no directory of stubs",
         "The toolkit's stub of the driver is loaded: every call fails with CUDA_ERROR_STUB_LIBRARY.",
         "give stubs to the linker with -L only";
+    UNRESOLVED = "libraries/unresolved", Warning,
+        "the loader finds every needed library",
+        "Unless the package loads the library itself before, the import fails with `cannot open shared object file`.",
+        "lead there with an RPATH relative to $ORIGIN, put the library inside, or require the project that has it";
+    UNKNOWN_DEPENDENCY = "libraries/unknown-dependency", Note,
+        "needed libraries are in wheels that are known",
+        "Whether the loader finds them depends on wheels that this one requires, and they were not looked into.",
+        "give the wheels of the dependencies with --with";
     VERSION_NEEDS = "libraries/version-needs", Error,
         "symbol versions are of libraries that are needed",
         "A tool renamed a needed library and not its versions: the loader stops the process.",
@@ -213,10 +225,6 @@ catalog! {
         "GPU code has PTX for GPUs that are newer than it",
         "Machine code runs on GPUs of its major version; a newer GPU needs PTX, which its driver compiles.",
         "add PTX of one architecture without `a` or `f`: -gencode arch=compute_90,code=compute_90";
-    LINKING_CODE = "cuda/linking-code", Note,
-        "no GPU code is inside that only linkers read",
-        "Code for linking on the GPU (-rdc, -dlto) stays in the library after it was linked, and no driver loads it.",
-        "take it out with objcopy --remove-section=__nv_relfatbin, or compile without -rdc";
     TOOLKIT_MISMATCH = "cuda/toolkit-mismatch", Error,
         "one major version of CUDA is in names, libraries and GPU code",
         "Two runtimes in one process do not share their state, and code of a newer toolkit needs a newer driver.",

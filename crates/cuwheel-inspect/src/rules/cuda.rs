@@ -3,18 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::catalog::{
-    ARCHITECTURE_EXTRA, ARCHITECTURE_MISSING, DEPENDENCY_MISSING, DEPENDENCY_TOOLKIT, FATBIN_DAMAGED, LINKING_CODE,
-    NO_PTX, TOOLKIT_MISMATCH,
+    ARCHITECTURE_EXTRA, ARCHITECTURE_MISSING, DEPENDENCY_MISSING, DEPENDENCY_TOOLKIT, FATBIN_DAMAGED, NO_PTX,
+    TOOLKIT_MISMATCH,
 };
 use super::cuda_libraries::{Family, labelled_major};
 use super::native::NativeFile;
 use super::{ExaminedWheel, Finding, Policy, listed};
 use crate::fatbin::{Architecture, ImageKind};
-use crate::size::human_size;
 use crate::wheel::{Requirement, normalize_distribution};
-
-/// Less is not worth a word.
-const LINKING_CODE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn check(examined: &ExaminedWheel, policy: &Policy, findings: &mut Vec<Finding>) {
     check_images(examined, findings);
@@ -34,11 +30,6 @@ fn check_images(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
         for fault in &code.faults {
             let message = format!("a fatbin in it is damaged {fault}");
             findings.push(Finding::new(&FATBIN_DAMAGED, message).at(entry.path()));
-        }
-        if code.for_linking_bytes >= LINKING_CODE_BYTES {
-            let size = human_size(code.for_linking_bytes);
-            let message = format!("{size} are GPU code that only a linker reads");
-            findings.push(Finding::new(&LINKING_CODE, message).at(entry.path()));
         }
         // A file of machine code has its PTX in another file.
         let newest = code.architectures(ImageKind::Sass).next_back().filter(|_| !code.is_one_image);
@@ -151,17 +142,19 @@ fn check_dependencies(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
     for (entry, native) in examined.libraries() {
         for library in native.needed.iter().filter(|library| !inside.contains(library.as_str())) {
-            let Some(family) = Family::of(library).filter(|family| !own.starts_with(family.project)) else { continue };
-            if !seen.insert(library) {
+            let is_own = Family::of(library).is_some_and(|family| own.starts_with(family.project));
+            if is_own || !seen.insert(library) {
                 continue;
             }
-            let finding = check_dependency(library, family, &requirements);
+            let finding = check_dependency(library, &requirements);
             findings.extend(finding.map(|finding| finding.at(entry.path()).symbol(Some(library))));
         }
     }
 }
 
-fn check_dependency(library: &str, family: &Family, requirements: &[Requirement]) -> Option<Finding> {
+/// What is wrong with how a wheel with these requirements gets `library`; nothing where it is no library of CUDA.
+pub(super) fn check_dependency(library: &str, requirements: &[Requirement]) -> Option<Finding> {
+    let family = Family::of(library)?;
     let linked = family.toolkit_of(library);
     let brought: Vec<_> =
         requirements.iter().filter_map(|requirement| Some((requirement, family.required_by(requirement)?))).collect();

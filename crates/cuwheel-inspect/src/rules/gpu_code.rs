@@ -6,7 +6,8 @@ use crate::elf::Section;
 use crate::fatbin::{Architecture, Feature, ImageKind, ToolkitVersion, cubin, ptx, toolkit};
 use crate::wheel::{NativeCode, NativeMember};
 
-/// Code that a linker takes, when it links for the GPU, and no driver.
+/// Objects of which the linked code was made (`nvcc -rdc`). A driver that finds no linked code for its GPU compiles the
+/// PTX among them and links that.
 const LINKING_SECTION: &str = "__nv_relfatbin";
 
 /// Each major version of the toolkit from 11 on began one of the language: 7.0 came with 11.0, 8.0 with 12.0, 9.0 with
@@ -19,7 +20,7 @@ const LANGUAGE_TO_TOOLKIT: u32 = 4;
 pub(super) struct GpuCode {
     /// What drivers load, by kind and architecture.
     pub(super) images: BTreeMap<(ImageKind, Architecture), Amount>,
-    /// What only linkers read.
+    /// Machine code before it was linked, and input of the link-time optimiser.
     pub(super) for_linking_bytes: u64,
     /// Whether the file is one image, and not a container or a library that may hold several.
     pub(super) is_one_image: bool,
@@ -67,7 +68,7 @@ impl GpuCode {
                 (section.offset..section.offset.saturating_add(section.file_size_bytes)).contains(&fatbin.offset)
             });
             for image in &fatbin.images {
-                if is_for_linking || image.kind == ImageKind::LinkTimeIr {
+                if image.kind == ImageKind::LinkTimeIr || (is_for_linking && image.kind != ImageKind::Ptx) {
                     code.for_linking_bytes = code.for_linking_bytes.saturating_add(image.stored_bytes);
                 } else {
                     code.add(image.kind, image.architecture, image.stored_bytes);

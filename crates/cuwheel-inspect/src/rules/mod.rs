@@ -8,11 +8,13 @@ mod breakdown;
 mod catalog;
 mod cuda;
 mod cuda_libraries;
+mod cxx;
 mod driver;
 mod examined;
 mod gpu_code;
 mod libraries;
 mod limited_api;
+mod loader;
 mod modules;
 mod native;
 mod policy;
@@ -27,6 +29,7 @@ pub use archive::unreadable;
 pub use breakdown::{ArchitectureSize, Breakdown, FileSize, SectionSize};
 pub use catalog::RULES;
 pub use examined::ExaminedWheel;
+pub use loader::InstalledLibraries;
 pub use policy::{DeclaredArchitecture, Policy, RuleSelector, UnknownRule};
 pub use sets::{InstalledFiles, ListedWheel, check_manifest, check_set};
 
@@ -190,8 +193,10 @@ pub fn check(wheel: &ExaminedWheel, policy: &Policy) -> Vec<Finding> {
     let mut findings = Vec::new();
     archive::check(wheel, &mut findings);
     tags::check(wheel, &mut findings);
+    cxx::check(wheel, &mut findings);
     modules::check(wheel, policy, &mut findings);
     libraries::check(wheel, &mut findings);
+    loader::check(wheel, policy, &mut findings);
     cuda::check(wheel, policy, &mut findings);
     size::check(wheel, policy, &mut findings);
     policy.apply(findings)

@@ -1,5 +1,6 @@
 //! What the rules want to know of a native file, kept when its contents are gone.
 
+use super::cxx::CxxVersion;
 use super::gpu_code::GpuCode;
 use crate::elf::{ElfFile, ElfKind, ElfLayout, GlibcVersion, Machine, Section, Segment};
 use crate::wheel::{NativeCode, NativeMember};
@@ -20,6 +21,7 @@ pub(super) struct NativeFile {
     /// Versions that are looked for in libraries that are not needed: library, version.
     pub(super) stray_version_needs: Vec<(String, String)>,
     pub(super) glibc: Vec<GlibcNeed>,
+    pub(super) cxx: Vec<CxxNeed>,
     /// Functions that create modules: `PyInit_x`, `PyModExport_x`.
     pub(super) inits: Vec<String>,
     /// What Python has to provide, without weak symbols.
@@ -37,6 +39,14 @@ pub(super) struct GlibcNeed {
     pub(super) version: GlibcVersion,
     /// As it is spelled, such as `GLIBC_2.34`.
     pub(super) name: String,
+    pub(super) library: String,
+    pub(super) symbols: Vec<String>,
+}
+
+/// A version of the C++ or GCC runtime, and what needs it.
+#[derive(Debug)]
+pub(super) struct CxxNeed {
+    pub(super) version: CxxVersion,
     pub(super) library: String,
     pub(super) symbols: Vec<String>,
 }
@@ -83,8 +93,10 @@ impl NativeFile {
             if !file.needed().contains(&need.library()) && !need.library().starts_with("ld-") {
                 self.stray_version_needs.push((owned(need.library()), owned(need.version())));
             }
-            if let Some(version) = need.glibc() {
-                let symbols = need.symbols().iter().copied().map(owned).collect();
+            let symbols: Vec<String> = need.symbols().iter().copied().map(owned).collect();
+            if let Some(version) = CxxVersion::from_symbol_version(need.version()) {
+                self.cxx.push(CxxNeed { version, library: owned(need.library()), symbols });
+            } else if let Some(version) = need.glibc() {
                 self.glibc.push(GlibcNeed {
                     version,
                     name: owned(need.version()),

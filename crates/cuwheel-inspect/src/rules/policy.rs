@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-use super::{Finding, RULES, Rule, Severity};
+use super::{Finding, InstalledLibraries, RULES, Rule, Severity};
 use crate::fatbin::{Architecture, ImageKind, InvalidArchitecture};
 
 /// A rule, or all rules of a group.
@@ -93,6 +93,7 @@ pub struct Policy {
     pub(super) budget_bytes: Option<u64>,
     pub(super) modules: Vec<String>,
     pub(super) architectures: Vec<(ImageKind, Architecture)>,
+    pub(super) dependencies: Vec<InstalledLibraries>,
 }
 
 #[derive(Debug, Clone)]
@@ -121,6 +122,13 @@ impl Policy {
     #[must_use]
     pub fn with_modules(mut self, modules: Vec<String>) -> Self {
         self.modules = modules;
+        self
+    }
+
+    /// Sets the wheels among which those that a wheel requires are looked for.
+    #[must_use]
+    pub fn with_dependencies(mut self, wheels: Vec<InstalledLibraries>) -> Self {
+        self.dependencies = wheels;
         self
     }
 

@@ -31,18 +31,27 @@ pub(super) fn fault(entry: &str, installed: Option<&str>) -> Option<Fault> {
 }
 
 fn escapes(directory: &str, relative: &str) -> bool {
-    let mut depth = directory.split('/').filter(|part| !part.is_empty()).count();
+    join(directory, relative).is_none()
+}
+
+/// The directory that `relative` leads to from `directory`; `None` when that is above where both began.
+fn join(directory: &str, relative: &str) -> Option<String> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {
         match part {
             "" | "." => {}
-            ".." => match depth.checked_sub(1) {
-                Some(less) => depth = less,
-                None => return true,
-            },
-            _ => depth += 1,
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
         }
     }
-    false
+    Some(parts.join("/"))
+}
+
+/// The directory below site-packages that `entry` of the file at `installed` leads to; `None` when it is elsewhere.
+pub(super) fn resolve(entry: &str, installed: &str) -> Option<String> {
+    let rest = ["$ORIGIN", "${ORIGIN}"].iter().find_map(|origin| entry.strip_prefix(origin))?;
+    let directory = installed.rsplit_once('/').map_or("", |(directory, _)| directory);
+    (rest.is_empty() || rest.starts_with('/')).then(|| join(directory, rest)).flatten()
 }
 
 #[cfg(test)]
@@ -67,6 +76,21 @@ mod tests {
             ("$ORIGINAL", Some("pkg/a.so"), Some(Fault::WorkingDirectory)),
         ] {
             assert_eq!(fault(entry, installed), expected, "{entry} in {installed:?}");
+        }
+    }
+
+    #[test]
+    fn entries_lead_to_directories_below_site_packages() {
+        for (entry, installed, expected) in [
+            ("$ORIGIN", "a.so", Some("")),
+            ("$ORIGIN/../nvidia/cu13/lib/", "pkg/a.so", Some("nvidia/cu13/lib")),
+            ("${ORIGIN}/./lib//x", "pkg/sub/a.so", Some("pkg/sub/lib/x")),
+            ("$ORIGIN/../..", "pkg/a.so", None),
+            ("/opt/lib", "pkg/a.so", None),
+            ("$ORIGINAL", "pkg/a.so", None),
+            ("lib", "pkg/a.so", None),
+        ] {
+            assert_eq!(resolve(entry, installed).as_deref(), expected, "{entry} in {installed}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::env::consts::ARCH;
 
-use cuwheel_inspect::rules::{DeclaredArchitecture, Policy};
+use cuwheel_inspect::rules::{DeclaredArchitecture, ExaminedWheel, InstalledLibraries, Policy};
 use cuwheel_inspect::testing::WheelBuilder;
 
 use crate::{fatbin, native};
@@ -17,6 +17,12 @@ pub(crate) struct Broken {
     pub(crate) bytes: Vec<u8>,
     /// What it is checked by.
     pub(crate) policy: Policy,
+}
+
+impl Broken {
+    fn new(rule: &'static str, fault: &'static str, wheel: &WheelBuilder, policy: Policy) -> Self {
+        Self { rule, fault, file_name: wheel.file_name(), bytes: wheel.build(), policy }
+    }
 }
 
 /// The name of the sound wheel.
@@ -65,16 +71,16 @@ pub(crate) fn corpus() -> Vec<Broken> {
         ("libraries", links()),
         ("libraries", search_paths()),
         ("libraries", layouts()),
+        ("libraries", loads()),
         ("cuda", gpu_code()),
-        ("cuda", toolkits()),
     ] {
         for (rule, fault, wheel) in wheels {
             assert!(rule.starts_with(group), "{rule} is listed with {group}");
-            let (file_name, bytes) = (wheel.file_name(), wheel.build());
-            corpus.push(Broken { rule, fault, file_name, bytes, policy: Policy::default() });
+            corpus.push(Broken::new(rule, fault, &wheel, Policy::default()));
         }
     }
     corpus.extend(damaged());
+    corpus.extend(toolkits());
     corpus.extend(breaches_of_settings());
     corpus
 }
@@ -218,7 +224,11 @@ fn symbols() -> Vec<Case> {
     let python =
         |symbol: &str| with_source(&format!("extern void *{symbol}(void);\nvoid *use(void) {{ return {symbol}(); }}"));
     let glibc = native::versioned_need("libc.so.6", "GLIBC_2.99");
+    let cxx = |library: &str, version: &str| with_library(&native::versioned_need(library, version));
     vec![
+        ("tags/cxx-floor", "a newer standard library", cxx("libstdc++.so.6", "GLIBCXX_3.4.30")),
+        ("tags/cxx-floor", "a newer ABI", cxx("libstdc++.so.6", "CXXABI_1.3.13")),
+        ("tags/cxx-floor", "a newer compiler", cxx("libgcc_s.so.1", "GCC_12.0.0")),
         ("tags/limited-api", "added in 3.12", python("PyObject_Vectorcall")),
         ("tags/limited-api", "not in it", python("_PyObject_GetMethod")),
         ("tags/glibc-floor", "newer than promised", with_library(&glibc)),
@@ -256,7 +266,38 @@ fn links() -> Vec<Case> {
         ("libraries/driver-needed", "libcuda", with_library(&native::linked_to(&["libcuda.so.1"]))),
         ("libraries/driver-needed", "NVML", with_library(&native::linked_to(&["libnvidia-ml.so.1"]))),
         ("libraries/python-needed", "libpython", with_library(&native::linked_to(&["libpython3.11.so.1.0"]))),
-        ("libraries/version-needs", "a renamed library", with_library(&native::with_renamed_need())),
+        (
+            "libraries/version-needs",
+            "a renamed library",
+            with_library(&native::with_renamed_need()).file("demo/other.so.1", other_library()),
+        ),
+    ]
+}
+
+/// A library that needs nothing.
+fn other_library() -> Vec<u8> {
+    native::library("int f(void) { return 1; }", &["-Wl,-soname,libother.so.1"])
+}
+
+fn loads() -> Vec<Case> {
+    let module = |rpath: &[&str]| native::linked_with(&["libother.so.1"], rpath);
+    let other = other_library;
+    let deeper = native::linked_with(&["libdeep.so.1"], &[]);
+    vec![
+        ("libraries/unresolved", "nowhere", with_library(&module(&[]))),
+        ("libraries/unresolved", "no way there", with_library(&module(&[])).file("demo.libs/libother.so.1", other())),
+        (
+            "libraries/unresolved",
+            "a RUNPATH that is not inherited",
+            with_library(&module(&["-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib"]))
+                .file("demo/lib/libother.so.1", deeper)
+                .file("demo/lib/libdeep.so.1", other()),
+        ),
+        (
+            "libraries/unknown-dependency",
+            "a requirement that was not given",
+            with_library(&module(&[])).metadata_header("Requires-Dist", "other"),
+        ),
     ]
 }
 
@@ -289,63 +330,82 @@ fn layouts() -> Vec<Case> {
     ]
 }
 
-/// A container with the first image of `fatbin` only.
-fn first_image(fatbin: &[u8]) -> Vec<u8> {
-    let number =
-        |at: usize, count: usize| fatbin[at..at + count].iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
-    let size = number(20, 4) + number(24, 8);
-    [&fatbin[..8], &size.to_le_bytes(), &fatbin[16..16 + size]].concat()
-}
-
 fn gpu_code() -> Vec<Case> {
     let with = |section: &str, code: &[u8]| with_library(&native::with_gpu_code(section, code));
     let mut damaged = fatbin::PLAIN.to_vec();
     damaged[16 + 64 + 3112 + 2] = 9;
-    let without_ptx = first_image(fatbin::PLAIN);
+    let without_ptx = fatbin::first_image(fatbin::PLAIN);
     vec![
         ("cuda/fatbin-damaged", "in a library", with(".nv_fatbin", &damaged)),
         ("cuda/fatbin-damaged", "cut short", sound().file("demo/axpy.fatbin", &fatbin::PLAIN[..2000])),
         ("cuda/no-ptx", "machine code only", with(".nv_fatbin", &without_ptx)),
         ("cuda/no-ptx", "included as bytes", with(".rodata.code", &without_ptx)),
-        ("cuda/linking-code", "left in", with("__nv_relfatbin", &fatbin::PLAIN.repeat(20))),
     ]
 }
 
-fn toolkits() -> Vec<Case> {
-    let linked = |name: &str, sonames: &[&str], requirements: &[&str]| {
-        let wheel = of_module(
-            &format!("{name}-0.1.0-cp311-abi3-manylinux_2_28_{ARCH}.whl"),
-            "demo/_native.abi3.so",
-            &native::linked_to(sonames),
-        );
-        requirements.iter().fold(wheel, |wheel, requirement| wheel.metadata_header("Requires-Dist", requirement))
-    };
-    let labelled = |name: &str, code: &[u8]| {
-        let file_name = format!("{name}-cp311-abi3-manylinux_2_28_{ARCH}.whl");
-        of_module(&file_name, "demo/_native.abi3.so", &native::with_gpu_code(".nv_fatbin", code))
-    };
-    vec![
+/// Wheels that are linked to libraries of CUDA, which the wheels that they require have.
+fn toolkits() -> Vec<Broken> {
+    let runtime = "nvidia-cuda-runtime-cu12";
+    let mut broken: Vec<Broken> = [
         (
             "cuda/toolkit-mismatch",
             "two in one library",
-            linked("demo", &["libcudart.so.12", "libcublas.so.13"], &["nvidia-cuda-runtime-cu12", "nvidia-cublas"]),
+            "demo",
+            &["libcudart.so.12", "libcublas.so.13"][..],
+            &[runtime, "nvidia-cublas"][..],
         ),
         (
             "cuda/toolkit-mismatch",
             "a label of another",
-            linked("demo_cu12", &["libnvJitLink.so.13"], &["cuda-toolkit[nvjitlink]==13.*"]),
+            "demo_cu12",
+            &["libnvJitLink.so.13"],
+            &["cuda-toolkit[nvjitlink]==13.*"],
         ),
-        ("cuda/toolkit-mismatch", "newer code than the label", labelled("demo_cuda12x-0.1.0", fatbin::PLAIN)),
-        ("cuda/toolkit-mismatch", "newer code than the version", labelled("demo-0.1.0+cu124", fatbin::LZ4)),
-        ("cuda/dependency-missing", "nothing required", linked("demo", &["libcudart.so.13"], &["numpy"])),
+        ("cuda/dependency-missing", "nothing required", "demo", &["libcudart.so.13"], &["numpy"]),
         (
             "cuda/dependency-missing",
             "an extra of another library",
-            linked("demo", &["libcufft.so.12"], &["cuda-toolkit[cudart]==13.*"]),
+            "demo",
+            &["libcufft.so.12"],
+            &["cuda-toolkit[cudart]==13.*"],
         ),
-        ("cuda/dependency-toolkit", "-cu12 for 13", linked("demo", &["libcublas.so.13"], &["nvidia-cublas-cu12"])),
-        ("cuda/dependency-toolkit", "13 for 12", linked("demo", &["libcufft.so.11"], &["nvidia-cufft>=12"])),
+        ("cuda/dependency-toolkit", "-cu12 for 13", "demo", &["libcublas.so.13"], &["nvidia-cublas-cu12"]),
+        ("cuda/dependency-toolkit", "13 for 12", "demo", &["libcufft.so.11"], &["nvidia-cufft>=12"]),
     ]
+    .map(|(rule, fault, name, sonames, requirements)| linked_to_cuda(rule, fault, name, sonames, requirements))
+    .into();
+    for (fault, name, code) in [
+        ("newer code than the label", "demo_cuda12x-0.1.0", fatbin::PLAIN),
+        ("newer code than the version", "demo-0.1.0+cu124", fatbin::LZ4),
+    ] {
+        let file_name = format!("{name}-cp311-abi3-manylinux_2_28_{ARCH}.whl");
+        let wheel = of_module(&file_name, "demo/_native.abi3.so", &native::with_gpu_code(".nv_fatbin", code));
+        broken.push(Broken::new("cuda/toolkit-mismatch", fault, &wheel, Policy::default()));
+    }
+    broken
+}
+
+fn linked_to_cuda(
+    rule: &'static str,
+    fault: &'static str,
+    name: &str,
+    sonames: &[&str],
+    requirements: &[&str],
+) -> Broken {
+    let file_name = format!("{name}-0.1.0-cp311-abi3-manylinux_2_28_{ARCH}.whl");
+    let module = native::linked_with(sonames, &["-Wl,-rpath,$ORIGIN/../nvidia/lib"]);
+    let wheel = of_module(&file_name, "demo/_native.abi3.so", &module);
+    let wheel = requirements.iter().fold(wheel, |wheel, text| wheel.metadata_header("Requires-Dist", text));
+    let required = requirements.iter().map(|text| {
+        let name = text.split(['[', '>', '=']).next().unwrap_or_default().replace('-', "_");
+        let empty = WheelBuilder::new(&format!("{name}-1.0-py3-none-manylinux_2_28_{ARCH}.whl"));
+        let library = other_library();
+        let wheel = sonames.iter().fold(empty, |wheel, soname| wheel.file(&format!("nvidia/lib/{soname}"), &library));
+        InstalledLibraries::of(&ExaminedWheel::from_bytes(&wheel.file_name(), wheel.build()).unwrap())
+    });
+    // Nothing is known of what nobody requires.
+    let required = if rule == "cuda/dependency-missing" { Vec::new() } else { required.collect() };
+    Broken::new(rule, fault, &wheel, Policy::default().with_dependencies(required))
 }
 
 /// Wheels in which something is wrong only for whoever said what there has to be.
@@ -365,12 +425,6 @@ fn breaches_of_settings() -> Vec<Broken> {
         ("modules/declared-missing", "left out", sound(), Policy::default().with_modules(modules)),
         ("size/budget", "too large", sound(), Policy::default().with_budget(Some(100))),
     ]
-    .map(|(rule, fault, wheel, policy)| Broken {
-        rule,
-        fault,
-        file_name: wheel.file_name(),
-        bytes: wheel.build(),
-        policy,
-    })
+    .map(|(rule, fault, wheel, policy)| Broken::new(rule, fault, &wheel, policy))
     .into()
 }

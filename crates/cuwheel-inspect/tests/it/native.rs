@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crate::fatbin;
+
 /// An extension module without a fault: it needs nothing and exports `PyInit__native`.
 pub(crate) static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| library(INIT, &[]));
 
@@ -32,6 +34,11 @@ pub(crate) fn program() -> Vec<u8> {
 
 /// A module that is linked to libraries with these SONAMEs.
 pub(crate) fn linked_to(sonames: &[&str]) -> Vec<u8> {
+    linked_with(sonames, &[])
+}
+
+/// The same, with arguments for the compiler.
+pub(crate) fn linked_with(sonames: &[&str], arguments: &[&str]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     for (number, soname) in sonames.iter().enumerate() {
@@ -39,7 +46,8 @@ pub(crate) fn linked_to(sonames: &[&str]) -> Vec<u8> {
         compile(directory.path(), &file, &source, &[&format!("-Wl,-soname,{soname}")]);
         files.push(file);
     }
-    let arguments: Vec<&str> = ["-Wl,--no-as-needed"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let files = ["-Wl,--no-as-needed"].into_iter().chain(files.iter().map(String::as_str));
+    let arguments: Vec<&str> = files.chain(arguments.iter().copied()).collect();
     compile(directory.path(), "library.so", INIT, &arguments)
 }
 
@@ -50,7 +58,7 @@ pub(crate) fn versioned_need(soname: &str, version: &str) -> Vec<u8> {
     let soname = format!("-Wl,-soname,{soname}");
     compile(directory.path(), "other.so", "int other(void) { return 1; }", &[&soname, "-Wl,--version-script,map"]);
     let source = format!("extern int other(void);\nint use(void) {{ return other(); }}\n{INIT}");
-    compile(directory.path(), "library.so", &source, &["./other.so"])
+    compile(directory.path(), "library.so", &source, &["./other.so", "-Wl,-rpath,$ORIGIN"])
 }
 
 /// A module with GPU code in the section `section`.
@@ -58,17 +66,31 @@ pub(crate) fn with_gpu_code(section: &str, code: &[u8]) -> Vec<u8> {
     with_section(section, code, INIT)
 }
 
+/// A library with machine code that was linked and the objects that it was linked from, PTX among them.
+pub(crate) fn with_linked_gpu_code() -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("linked"), fatbin::first_image(fatbin::PLAIN)).unwrap();
+    std::fs::write(directory.path().join("objects"), fatbin::PLAIN).unwrap();
+    let source = format!("{}\n{}", section(".nv_fatbin", "linked"), section("__nv_relfatbin", "objects"));
+    compile(directory.path(), "library.so", &format!("{source}\nint f(void) {{ return 1; }}"), &[])
+}
+
 /// A library whose data are `contents`.
 pub(crate) fn library_with_contents(contents: &[u8]) -> Vec<u8> {
     with_section(".rodata.contents", contents, "int f(void) { return 1; }\n")
 }
 
-fn with_section(section: &str, contents: &[u8], source: &str) -> Vec<u8> {
+fn with_section(name: &str, contents: &[u8], source: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("contents"), contents).unwrap();
-    let assembly =
-        format!(".pushsection {section},\\\"a\\\",@progbits\\n.balign 8\\n.incbin \\\"contents\\\"\\n.popsection");
-    compile(directory.path(), "library.so", &format!("__asm__(\"{assembly}\");\n{source}"), &[])
+    compile(directory.path(), "library.so", &format!("{}\n{source}", section(name, "contents")), &[])
+}
+
+/// A declaration that puts a file's contents into a section.
+fn section(name: &str, file: &str) -> String {
+    let lines =
+        [&format!(".pushsection {name},\"a\",@progbits"), ".balign 8", &format!(".incbin \"{file}\""), ".popsection"];
+    format!("__asm__(\"{}\");", lines.join("\n").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
 /// The same as [`library`], and nothing is stripped.

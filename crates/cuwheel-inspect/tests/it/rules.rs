@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use cuwheel_inspect::rules::{
-    self, Breakdown, ExaminedWheel, Finding, InstalledFiles, ListedWheel, Policy, RULES, Severity,
+    self, Breakdown, ExaminedWheel, Finding, InstalledFiles, InstalledLibraries, ListedWheel, Policy, RULES, Severity,
 };
 use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Entry;
@@ -65,6 +65,7 @@ fn wheels_that_are_right_in_an_unusual_way_have_no_findings() {
             sound().file("demo/libc.so", native::library("int f;", &["-Wl,-rpath,$ORIGIN/../nvidia/cu13/lib"])),
         ),
         ("stubs for linkers", sound().file("demo/lib/stubs/libcuda.so", &*native::SOUND)),
+        ("PTX that is linked when it is loaded", sound().file("demo/liba.so", native::with_linked_gpu_code())),
         ("a script", sound().file("demo-0.1.0.data/scripts/demo", native::program())),
     ] {
         assert_eq!(shown(&check(&wheel.file_name(), wheel.build(), &Policy::default())), "", "{what}");
@@ -117,6 +118,52 @@ fn pk_10_a_newer_glibc_is_named_with_symbol_version_and_file() {
         error tags/limited-api demo/_native.abi3.so: Python 3.11 does not have in its limited API: PyObject_Vectorcall (since 3.12)
     "#]],
     );
+}
+
+/// What a loader finds, from a module of `demo` that needs `libother.so.1` and has these search paths.
+fn unresolved(arguments: &[&str], own: &[(&str, &[u8])], required: &[&str]) -> String {
+    let module = native::linked_with(&["libother.so.1"], arguments);
+    let wheel = WheelBuilder::new(&sound_name()).file("demo/_native.abi3.so", module);
+    let wheel = own.iter().fold(wheel, |wheel, (path, library)| wheel.file(path, library));
+    let wheel =
+        wheel.metadata_header("Requires-Dist", "lib-one").metadata_header("Requires-Dist", "none; extra == 'x'");
+    let other = native::library("int f;", &["-Wl,-soname,libother.so.1"]);
+    let one = WheelBuilder::new("Lib.One-1.0-py3-none-any.whl").metadata_header("Requires-Dist", "lib-two");
+    let two = WheelBuilder::new("lib_two-1.0-py3-none-any.whl").file("two/lib/libother.so.1", other);
+    let given = [one, two].into_iter().filter(|wheel| required.iter().any(|name| wheel.file_name().starts_with(name)));
+    let given = given.map(|wheel| ExaminedWheel::from_bytes(&wheel.file_name(), wheel.build()).unwrap());
+    let given = given.map(|wheel| InstalledLibraries::of(&wheel)).collect();
+    shown(&check(&sound_name(), wheel.build(), &Policy::default().with_dependencies(given)))
+}
+
+#[test]
+fn pk_03_an_rpath_is_followed_into_the_wheels_that_are_required() {
+    let there = &["-Wl,--enable-new-dtags,-rpath,$ORIGIN/../two/lib"][..];
+    assert_eq!(unresolved(there, &[], &["Lib.One", "lib_two"]), "");
+    expect![[r"
+        warning libraries/unresolved demo/_native.abi3.so: it needs libother.so.1, and no RPATH leads to two/lib/libother.so.1 of lib-two
+    "]]
+    .assert_eq(&unresolved(&[], &[], &["Lib.One", "lib_two"]));
+    expect![[r"
+        note libraries/unknown-dependency libother.so.1 may be in lib-two, none, and no such wheel was given
+    "]]
+    .assert_eq(&unresolved(there, &[], &["Lib.One"]));
+    expect![[r"
+        note libraries/unknown-dependency libother.so.1 may be in lib-one, none, and no such wheel was given
+    "]]
+    .assert_eq(&unresolved(there, &[], &["lib_two"]));
+}
+
+#[test]
+fn an_rpath_counts_for_what_is_loaded_and_a_runpath_does_not() {
+    let deep = native::library("int f;", &["-Wl,-soname,libdeep.so.1"]);
+    let other = native::linked_with(&["libdeep.so.1"], &["-Wl,-soname,libother.so.1"]);
+    let own: &[(&str, &[u8])] = &[("demo/lib/libother.so.1", &other), ("demo/lib/libdeep.so.1", &deep)];
+    let paths = |tags: &str| unresolved(&[&format!("-Wl,{tags},-rpath,$ORIGIN/lib")], own, &["Lib.One", "lib_two"]);
+    assert_eq!(paths("--disable-new-dtags"), "");
+    expect![[r#"
+        warning libraries/unresolved demo/lib/libother.so.1: it needs libdeep.so.1, and no RPATH leads to demo/lib/libdeep.so.1
+    "#]].assert_eq(&paths("--enable-new-dtags"));
 }
 
 #[test]

@@ -6,7 +6,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cuwheel_inspect::rules::{self, DeclaredArchitecture, Finding, ListedWheel, Policy, RuleSelector};
+use cuwheel_inspect::rules::{
+    self, DeclaredArchitecture, ExaminedWheel, Finding, InstalledLibraries, ListedWheel, Policy, RuleSelector,
+};
 use cuwheel_inspect::wheel::{WheelName, normalize_distribution};
 use serde_json::{Value, json};
 
@@ -14,6 +16,7 @@ use crate::byte_size;
 use crate::cli::{Common, Outcome};
 use crate::error::{Failure, Result};
 use crate::files::{self, human_size};
+use crate::inspection;
 use crate::output::Output;
 use crate::process::check_interrupted;
 use crate::project::{self, Declared};
@@ -37,6 +40,9 @@ pub struct Arguments {
     /// The most that a wheel may have, such as 100MB
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     pub budget: Option<u64>,
+    /// A wheel that the checked ones may require, or a directory with such; it is only looked into; repeatable
+    #[arg(long = "with", value_name = "PATH")]
+    pub dependencies: Vec<PathBuf>,
     /// GPU code that every file with some has to hold, such as 90, 90a or 90+PTX; repeatable
     #[arg(long = "architecture", value_name = "ARCHITECTURE")]
     pub architectures: Vec<DeclaredArchitecture>,
@@ -46,6 +52,7 @@ pub struct Arguments {
 #[derive(Debug)]
 pub struct Plan {
     places: Vec<Place>,
+    dependencies: Vec<PathBuf>,
     policy: Policy,
     budget_bytes: Option<u64>,
     project: Option<Declared>,
@@ -95,7 +102,11 @@ impl Plan {
                 places.push(place);
             }
         }
-        Ok(Self { places, policy, budget_bytes, project, arguments: arguments.clone() })
+        let mut dependencies = Vec::new();
+        for path in &arguments.dependencies {
+            dependencies.extend(Place::find(path)?.wheels);
+        }
+        Ok(Self { places, dependencies, policy, budget_bytes, project, arguments: arguments.clone() })
     }
 
     fn wheels(&self) -> impl Iterator<Item = &PathBuf> {
@@ -116,6 +127,9 @@ impl Plan {
         if let Some(declared) = &self.project {
             let _ = writeln!(text, "settings  {}", declared.path.display());
         }
+        for wheel in &self.dependencies {
+            let _ = writeln!(text, "with      {}", wheel.display());
+        }
         for (name, selectors) in [("deny", &self.arguments.deny), ("allow", &self.arguments.allow)] {
             for selector in selectors {
                 let _ = writeln!(text, "{name:9} {}", selector.as_str());
@@ -135,6 +149,7 @@ impl Plan {
         let names = |selectors: &[RuleSelector]| -> Value { selectors.iter().map(RuleSelector::as_str).collect() };
         json!({ "plan": {
             "wheels": self.wheels().collect::<Vec<_>>(),
+            "with": self.dependencies,
             "settings": self.project.as_ref().map(|declared| &declared.path),
             "deny": names(&self.arguments.deny),
             "allow": names(&self.arguments.allow),
@@ -145,13 +160,14 @@ impl Plan {
 
     /// Checks every wheel, then all of them together.
     pub fn run(&self, output: &Output) -> Result<Outcome> {
+        let dependencies = self.read_dependencies(output)?;
         let (mut checks, mut installed, mut together) = (Vec::new(), Vec::new(), Vec::new());
         for place in &self.places {
             let mut found = Vec::new();
             for path in &place.wheels {
                 check_interrupted()?;
                 output.step("check", &path.display().to_string());
-                let (check, files) = WheelCheck::of_file(path, &self.policy_for(path))?;
+                let (check, files) = WheelCheck::of_file(path, &self.policy_for(path, &dependencies))?;
                 found.push(ListedWheel { file: check.file(), sha256: check.sha256().to_owned() });
                 installed.extend(files);
                 checks.push(check);
@@ -164,8 +180,18 @@ impl Plan {
         Ok(self.outcome(&checks, &together))
     }
 
+    fn read_dependencies(&self, output: &Output) -> Result<Vec<InstalledLibraries>> {
+        let mut libraries = Vec::new();
+        for path in &self.dependencies {
+            check_interrupted()?;
+            output.step("read", &path.display().to_string());
+            libraries.push(InstalledLibraries::of(&ExaminedWheel::open(path).map_err(inspection::unreadable)?));
+        }
+        Ok(libraries)
+    }
+
     /// The settings name modules and architectures of the project's own wheels only.
-    fn policy_for(&self, path: &Path) -> Policy {
+    fn policy_for(&self, path: &Path, dependencies: &[InstalledLibraries]) -> Policy {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let name: Option<WheelName> = file.parse().ok();
         let own = self.project.as_ref().filter(|declared| {
@@ -178,7 +204,8 @@ impl Plan {
         if !self.arguments.architectures.is_empty() {
             architectures.clone_from(&self.arguments.architectures);
         }
-        self.policy.clone().with_modules(modules).with_architectures(&architectures)
+        let policy = self.policy.clone().with_dependencies(dependencies.to_vec());
+        policy.with_modules(modules).with_architectures(&architectures)
     }
 
     fn outcome(&self, checks: &[WheelCheck], together: &[Finding]) -> Outcome {

@@ -157,6 +157,43 @@ fn pk_70_wheels_that_overwrite_each_other_are_found_across_arguments() {
 }
 
 #[test]
+fn wheels_that_are_required_are_looked_into_and_not_reported() {
+    let tree = Tree::new();
+    tree.write(SOUND, wheel(SOUND).build()).write("with/broken-0.1.0-py3-none-any.whl", broken().build());
+    let ran = check(&tree, &[SOUND, "--with", "with"]).expect_code(0);
+    assert!(ran.stdout.contains("findings     none") && !ran.stdout.contains("broken"), "{}", ran.stdout);
+    let plan = check(&tree, &[SOUND, "--with", "with", "--dry-run"]).expect_code(0).stdout;
+    assert!(plan.contains("with      ") && plan.contains("with/broken-0.1.0-py3-none-any.whl\n"), "{plan}");
+    tree.write("with/cut-1.0-py3-none-any.whl", "PK");
+    let text = check(&tree, &[SOUND, "--with", "with"]).expect_code(2).stderr;
+    assert!(text.contains("cut-1.0-py3-none-any.whl: no end record"), "{text}");
+}
+
+#[test]
+fn declared_architectures_have_to_be_in_the_wheel() {
+    let tree = Tree::new();
+    let code = include_bytes!("../../../cuwheel-inspect/tests/it/fixtures/plain.fatbin");
+    tree.write(SOUND, wheel(SOUND).file("demo/axpy.fatbin", code).build());
+    let ran = check(&tree, &[SOUND, "--architecture", "75+PTX"]).expect_code(0);
+    assert!(ran.stdout.contains("\nGPU code     sm_75, compute_75, by CUDA 13.5\n"), "{}", ran.stdout);
+    let ran = check(&tree, &[SOUND, "--architecture", "75", "--architecture", "sm_90a"]).expect_code(1);
+    assert!(ran.stdout.contains("demo/axpy.fatbin: it lacks sm_90a, and that is declared"), "{}", ran.stdout);
+    assert!(check(&tree, &[SOUND, "--architecture", "9.0"]).expect_code(2).stderr.contains("write it as 90, 90a"));
+    let settings = |text: &str| format!("[project]\nname = 'demo'\n[tool.cuwheel.check]\narchitectures = {text}\n");
+    tree.write("pyproject.toml", settings("['75', 'compute_75', '80']"));
+    assert!(check(&tree, &[SOUND]).expect_code(1).stdout.contains("it lacks sm_80"));
+    check(&tree, &[SOUND, "--architecture", "75+PTX"]).expect_code(0);
+    tree.write("pyproject.toml", settings("['sm-80']"));
+    assert!(
+        check(&tree, &[SOUND]).expect_code(2).stderr.contains("tool.cuwheel.check.architectures: `sm-80` names no")
+    );
+    let document = check(&tree, &["--project", "/", SOUND, "--json"]).expect_code(0).json();
+    assert_eq!(document["wheels"][0]["cuda_toolkits"], serde_json::json!(["13.5"]));
+    let architectures = &document["wheels"][0]["sizes"]["architectures"];
+    assert_eq!(architectures[1], serde_json::json!({ "name": "compute_75", "images": 1, "size_bytes": 816 }));
+}
+
+#[test]
 fn a_path_or_a_rule_that_does_not_exist_is_a_mistake_of_usage() {
     let tree = Tree::new();
     tree.write("text.txt", "").write("empty/text.txt", "").write(SOUND, wheel(SOUND).build());
