@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(flatten)]
-    Toolkit(cuwheel::cli::Command),
+    Toolkit(Box<cuwheel::cli::Command>),
     /// Check formatting, lints, documentation, locks, generated files and the rules of the style
     Lint(lint::Arguments),
     /// Measure this repository beside its peers

@@ -140,7 +140,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let environment = FreshEnvironment::create(&cache, &interpreter, &uv)?;
     let requires: Vec<String> = suite.requires.iter().map(ToString::to_string).collect();
     output.step("install", &format!("{release} and what its tests require"));
-    uv.install_with_dependencies(&environment.path(), &made.upstream.path, &requires)?;
+    uv.install_with_dependencies(&environment.path(), &made.upstream.path, &[], &requires)?;
     let reports = project.work_directory().join("overlay-suite");
     let run = |name: &str, wheel: &Path| suite.run(wheel, &environment, arguments.workers, &reports.join(name), output);
     let before = run("released", &made.upstream.path)?;

@@ -102,7 +102,7 @@ impl Failure {
         self
     }
 
-    /// The lines of evidence.
+    /// The lines of evidence under the message.
     pub fn evidence(&self) -> &[String] {
         &self.details
     }
@@ -130,7 +130,8 @@ pub fn kind_of(error: &anyhow::Error) -> FailureKind {
     if refused_by_machine { FailureKind::Machine } else { FailureKind::Failed }
 }
 
-fn failure_in(error: &anyhow::Error) -> Option<&Failure> {
+/// The [`Failure`] in the chain of an error.
+pub fn failure_in(error: &anyhow::Error) -> Option<&Failure> {
     error.chain().find_map(|cause| cause.downcast_ref::<Failure>())
 }
 

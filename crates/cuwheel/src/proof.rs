@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cuwheel_inspect::wheel::Wheel;
+use cuwheel_inspect::wheel::{ExtensionModule, Wheel};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,32 @@ pub fn modules_to_import(wheel: &Wheel, declared: &[String]) -> Vec<String> {
     modules.into_iter().collect()
 }
 
+/// The modules that anyone who installs a wheel can be expected to import: its top-level packages and modules. What lies
+/// deeper may need what this machine lacks.
+pub fn top_level_modules(wheel: &Wheel) -> Vec<String> {
+    let mut modules = BTreeSet::new();
+    for entry in wheel.entries() {
+        let path = entry.path();
+        let name = path.strip_suffix("/__init__.py").or_else(|| path.strip_suffix(".py"));
+        modules.extend(name.filter(|name| !name.contains(['/', '.'])).map(str::to_owned));
+    }
+    let extensions = wheel.extension_modules();
+    modules
+        .extend(extensions.iter().map(ExtensionModule::module).filter(|name| !name.contains('.')).map(str::to_owned));
+    modules.into_iter().collect()
+}
+
+/// Where the packages come from that a wheel requires.
+#[derive(Clone, Copy, Debug)]
+pub enum Dependencies<'a> {
+    /// There are none.
+    None,
+    /// From a lock.
+    Locked(&'a Lock),
+    /// From the index and from directories with wheels, whatever fits.
+    Resolved(&'a [&'a Path]),
+}
+
 /// Installs the wheel at `path`, which was read as `wheel`, and imports `modules`. The number of loaded modules is
 /// returned.
 pub fn prove_import(
@@ -107,15 +133,21 @@ pub fn prove_import(
     wheel: &Wheel,
     modules: &[String],
     (cache, interpreter, uv): (&Cache, &Interpreter, &Uv),
-    dependencies: Option<&Lock>,
+    dependencies: Dependencies<'_>,
     output: &Output,
 ) -> Result<usize> {
     output.step("prove", &format!("{} on {interpreter}", modules.join(", ")));
     let environment = FreshEnvironment::create(cache, interpreter, uv)?;
-    if let Some(lock) = dependencies {
-        uv.sync(&environment.path(), &lock.path)?;
+    match dependencies {
+        Dependencies::None => uv.install_wheel(&environment.path(), path)?,
+        Dependencies::Locked(lock) => {
+            uv.sync(&environment.path(), &lock.path)?;
+            uv.install_wheel(&environment.path(), path)?;
+        }
+        Dependencies::Resolved(directories) => {
+            uv.install_with_dependencies(&environment.path(), path, directories, &[])?;
+        }
     }
-    uv.install_wheel(&environment.path(), path)?;
     let imports = Imports { names: modules.to_vec(), ..Imports::default() };
     Ok(import(&environment, interpreter, &imports, wheel)?.count())
 }

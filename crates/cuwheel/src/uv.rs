@@ -165,18 +165,26 @@ impl Uv {
         self.run(&process, &format!("install {}", lock.display())).map(drop)
     }
 
+    /// Installs one wheel by its path with everything that it requires, from the index and from the wheels in `directories`,
+    /// and `further` requirements.
+    pub fn install_with_dependencies(
+        &self,
+        environment: &Path,
+        wheel: &Path,
+        directories: &[&Path],
+        further: &[String],
+    ) -> Result<()> {
+        let wheel = files::absolute(wheel)?;
+        let install = self.pip(environment, "install").arg(&wheel).args(further);
+        let process = directories.iter().fold(install, |process, directory| process.arg("--find-links").arg(directory));
+        self.run(&process, &format!("install {} with what it requires", wheel.display())).map(drop)
+    }
+
     /// Installs one wheel by its path and nothing else.
     pub fn install_wheel(&self, environment: &Path, wheel: &Path) -> Result<()> {
         let wheel = files::absolute(wheel)?;
         let process = self.pip(environment, "install").arg("--no-deps").arg(&wheel);
         self.run(&process, &format!("install {}", wheel.display())).map(drop)
-    }
-
-    /// Installs one wheel by its path with everything that it requires, and further requirements.
-    pub fn install_with_dependencies(&self, environment: &Path, wheel: &Path, further: &[String]) -> Result<()> {
-        let wheel = files::absolute(wheel)?;
-        let process = self.pip(environment, "install").arg(&wheel).args(further);
-        self.run(&process, &format!("install {} and what it requires", wheel.display())).map(drop)
     }
 
     /// Removes a distribution from an environment.

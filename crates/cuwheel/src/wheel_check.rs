@@ -76,9 +76,37 @@ impl WheelCheck {
         }
     }
 
+    /// Whether the wheel could be read.
+    pub fn is_readable(&self) -> bool {
+        self.readable.is_some()
+    }
+
+    /// Adds that the wheel could not be imported.
+    pub fn add(&mut self, import_failure: Option<String>, policy: &Policy) {
+        if let Some(message) = import_failure {
+            let others = std::mem::take(&mut self.findings);
+            self.findings = rules::with_import_failure(others, message, policy);
+        }
+    }
+
     /// The file name.
     pub fn file(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The size of the file.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Where its bytes are, if it can be read.
+    pub fn breakdown(&self) -> Option<&Breakdown> {
+        self.readable.as_ref().map(|readable| &readable.breakdown)
     }
 
     /// The SHA-256 of the file.

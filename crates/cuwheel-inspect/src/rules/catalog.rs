@@ -147,6 +147,10 @@ catalog! {
         "modules that the settings name are inside",
         "The module was left out of the wheel, and nothing else notices.",
         "add it to the packages of the build backend, or take it out of tool.cuwheel.modules";
+    IMPORT = "modules/import", Error,
+        "the wheel can be imported (checked with --import)",
+        "Whoever installs the wheel sees the same failure.",
+        "read the last line of the traceback; a wheel must import on a machine without a GPU";
 
     LIBRARY_UNREADABLE = "libraries/unreadable", Warning,
         "libraries can be inspected",

@@ -202,6 +202,14 @@ pub fn check(wheel: &ExaminedWheel, policy: &Policy) -> Vec<Finding> {
     policy.apply(findings)
 }
 
+/// The findings on a wheel, with one more: whoever installed it could not import it, as `message` says. Nothing is
+/// imported here.
+#[must_use]
+pub fn with_import_failure(mut findings: Vec<Finding>, message: String, policy: &Policy) -> Vec<Finding> {
+    findings.push(Finding::new(&catalog::IMPORT, message));
+    policy.apply(findings)
+}
+
 /// The first few of `items`, and how many more there are.
 fn listed<T: fmt::Display>(items: &[T]) -> String {
     const SHOWN: usize = 4;

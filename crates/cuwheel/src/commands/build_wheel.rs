@@ -25,7 +25,7 @@ use crate::maturin::{self, AbiRequest, Compilation, WheelAbi};
 use crate::output::Output;
 use crate::process::check_interrupted;
 use crate::project::Project;
-use crate::proof;
+use crate::proof::{self, Dependencies};
 use crate::requirements::{self, Lock};
 use crate::rustflags::Rustc;
 use crate::sbom;
@@ -395,7 +395,8 @@ impl Plan {
         let modules = proof::modules_to_import(opened, &self.project.settings.modules);
         let dependencies = Lock::of_runtime(&self.project);
         let machine = (&self.cache, &wheel.interpreter, uv);
-        proof::prove_import(&path, opened, &modules, machine, dependencies.as_ref(), output)?;
+        let dependencies = dependencies.as_ref().map_or(Dependencies::None, Dependencies::Locked);
+        proof::prove_import(&path, opened, &modules, machine, dependencies, output)?;
         Ok(inspection::report(&packaged.examined, &wheel.interpreter, modules))
     }
 

@@ -1,7 +1,7 @@
 //! `check-wheel`: inspects any wheel, from anywhere, by named rules.
 //!
-//! Not for importing it: nothing is installed and nothing of the wheel is run. A project is not needed; the settings of
-//! one that is found are used.
+//! Nothing is installed and nothing of the wheel is run unless `--import` asks for it. A project is not needed; the
+//! settings of one that is found are used.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,23 @@ use std::path::{Path, PathBuf};
 use cuwheel_inspect::rules::{
     self, DeclaredArchitecture, ExaminedWheel, Finding, InstalledLibraries, ListedWheel, Policy, RuleSelector,
 };
-use cuwheel_inspect::wheel::{WheelName, normalize_distribution};
+use cuwheel_inspect::wheel::{Wheel, WheelName, normalize_distribution};
 use serde_json::{Value, json};
 
 use crate::byte_size;
+use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
-use crate::error::{Failure, Result};
+use crate::error::{self, Failure, FailureKind, Result};
 use crate::files::{self, human_size};
+use crate::html_report;
 use crate::inspection;
+use crate::interpreter::{self, Request};
 use crate::output::Output;
 use crate::process::check_interrupted;
 use crate::project::{self, Declared};
+use crate::proof::{self, Dependencies};
+use crate::sarif;
+use crate::uv::Uv;
 use crate::wheel_check::{self, Counts, WheelCheck};
 
 /// The arguments of `check-wheel`.
@@ -40,6 +46,18 @@ pub struct Arguments {
     /// The most that a wheel may have, such as 100MB
     #[arg(long, value_name = "SIZE", value_parser = byte_size::parse)]
     pub budget: Option<u64>,
+    /// Write the findings as SARIF to this file, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Write a page with the findings and treemaps of the sizes to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Install each wheel in a fresh environment, with what it requires, and import its top-level modules
+    #[arg(long)]
+    pub import: bool,
+    /// With --import: the interpreter, as a path or a version such as 3.12
+    #[arg(long, value_name = "PYTHON", requires = "import")]
+    pub python: Option<Request>,
     /// A wheel that the checked ones may require, or a directory with such; it is only looked into; repeatable
     #[arg(long = "with", value_name = "PATH")]
     pub dependencies: Vec<PathBuf>,
@@ -167,7 +185,11 @@ impl Plan {
             for path in &place.wheels {
                 check_interrupted()?;
                 output.step("check", &path.display().to_string());
-                let (check, files) = WheelCheck::of_file(path, &self.policy_for(path, &dependencies))?;
+                let policy = self.policy_for(path, &dependencies);
+                let (mut check, files) = WheelCheck::of_file(path, &policy)?;
+                if self.arguments.import && check.is_readable() {
+                    check.add(self.import(path, output)?, &policy);
+                }
                 found.push(ListedWheel { file: check.file(), sha256: check.sha256().to_owned() });
                 installed.extend(files);
                 checks.push(check);
@@ -177,7 +199,37 @@ impl Plan {
             }
         }
         together.extend(rules::check_set(&installed, &self.policy));
+        self.write_reports(&checks, &together)?;
         Ok(self.outcome(&checks, &together))
+    }
+
+    fn write_reports(&self, checks: &[WheelCheck], together: &[Finding]) -> Result<()> {
+        if let Some(path) = &self.arguments.sarif {
+            let document = sarif::document(checks, together, &files::absolute(Path::new("."))?);
+            files::write_atomically(&files::absolute(path)?, format!("{document:#}\n").as_bytes())?;
+        }
+        if let Some(path) = &self.arguments.html {
+            files::write_atomically(&files::absolute(path)?, html_report::page(checks, together).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// What went wrong when the wheel at `path` was imported.
+    fn import(&self, path: &Path, output: &Output) -> Result<Option<String>> {
+        let wheel = Wheel::open(path).map_err(inspection::unreadable)?;
+        let mut modules = proof::top_level_modules(&wheel);
+        modules.extend(self.own(path).map_or_else(Vec::new, |declared| declared.settings.modules.clone()));
+        let interpreter = interpreter::find(self.arguments.python.as_ref(), output)?;
+        let cache = Cache::locate()?;
+        let uv = Uv::find(&interpreter, &cache, Path::new("."), self.arguments.common.offline, output)?;
+        let directories: Vec<&Path> = self.dependencies.iter().filter_map(|wheel| wheel.parent()).collect();
+        let dependencies = Dependencies::Resolved(&directories);
+        let machine = (&cache, &interpreter, &uv);
+        match proof::prove_import(path, &wheel, &modules, machine, dependencies, output) {
+            Ok(_) => Ok(None),
+            Err(error) if error::kind_of(&error) == FailureKind::Failed => Ok(Some(in_one_line(&error))),
+            Err(error) => Err(error),
+        }
     }
 
     fn read_dependencies(&self, output: &Output) -> Result<Vec<InstalledLibraries>> {
@@ -192,13 +244,7 @@ impl Plan {
 
     /// The settings name modules and architectures of the project's own wheels only.
     fn policy_for(&self, path: &Path, dependencies: &[InstalledLibraries]) -> Policy {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let name: Option<WheelName> = file.parse().ok();
-        let own = self.project.as_ref().filter(|declared| {
-            let project = declared.name.as_deref().map(normalize_distribution);
-            project.is_some() && project == name.map(|name| normalize_distribution(name.distribution()))
-        });
-        let (modules, mut architectures) = own.map_or_else(Default::default, |declared| {
+        let (modules, mut architectures) = self.own(path).map_or_else(Default::default, |declared| {
             (declared.settings.modules.clone(), declared.settings.check.architectures.clone())
         });
         if !self.arguments.architectures.is_empty() {
@@ -206,6 +252,16 @@ impl Plan {
         }
         let policy = self.policy.clone().with_dependencies(dependencies.to_vec());
         policy.with_modules(modules).with_architectures(&architectures)
+    }
+
+    /// The project, if the wheel at `path` is its own.
+    fn own(&self, path: &Path) -> Option<&Declared> {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let name: Option<WheelName> = file.parse().ok();
+        self.project.as_ref().filter(|declared| {
+            let project = declared.name.as_deref().map(normalize_distribution);
+            project.is_some() && project == name.map(|name| normalize_distribution(name.distribution()))
+        })
     }
 
     fn outcome(&self, checks: &[WheelCheck], together: &[Finding]) -> Outcome {
@@ -226,6 +282,13 @@ impl Plan {
         });
         Outcome { text: parts.join("\n"), json, succeeded: counts.errors == 0 }
     }
+}
+
+/// The failure of an import, with the last line of each traceback.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let evidence = error::failure_in(error).map_or(&[][..], Failure::evidence);
+    let lines: Vec<&str> = evidence.iter().filter_map(|text| text.trim_end().lines().last()).collect();
+    if lines.is_empty() { error.to_string() } else { format!("{error}: {}", lines.join("; ")) }
 }
 
 impl Place {

@@ -97,7 +97,7 @@ fn prove_fully(
     }
     output.step("prove", &format!("{} with all requirements", entry.imports.join(", ")));
     let environment = FreshEnvironment::create(machine.cache, machine.interpreter, machine.uv)?;
-    machine.uv.install_with_dependencies(&environment.path(), path, &entry.requires)?;
+    machine.uv.install_with_dependencies(&environment.path(), path, &[], &entry.requires)?;
     machine.uv.check(&environment.path())?;
     let imports = Imports {
         names: entry.imports.clone(),

@@ -2,7 +2,7 @@
 
 use cuwheel_inspect::testing::WheelBuilder;
 
-use crate::support::{Ran, Tree, cuwheel, run};
+use crate::support::{Ran, Tree, cuwheel, interpreter, run};
 
 const SOUND: &str = "demo-0.1.0-py3-none-any.whl";
 
@@ -191,6 +191,61 @@ fn declared_architectures_have_to_be_in_the_wheel() {
     assert_eq!(document["wheels"][0]["cuda_toolkits"], serde_json::json!(["13.5"]));
     let architectures = &document["wheels"][0]["sizes"]["architectures"];
     assert_eq!(architectures[1], serde_json::json!({ "name": "compute_75", "images": 1, "size_bytes": 816 }));
+}
+
+#[test]
+fn findings_are_written_as_sarif_and_as_a_page() {
+    let tree = Tree::new();
+    let file = "broken-0.1.0-py3-none-any.whl";
+    tree.write(&format!("dist/{file}"), broken().file("demo/a<b>.py", "x = 1").build());
+    check(&tree, &["dist", "--sarif", "out/findings.sarif", "--html", "out/page.html"]).expect_code(1);
+    let text = std::fs::read_to_string(tree.root.join("out/findings.sarif")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["version"], "2.1.0");
+    let run = &document["runs"][0];
+    let result = &run["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&"archive/record-hash".into(), &"error".into()));
+    let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(run["tool"]["driver"]["rules"][index]["id"], "archive/record-hash");
+    let location = &result["locations"][0];
+    assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], format!("dist/{file}"));
+    assert_eq!(location["logicalLocations"][0]["fullyQualifiedName"], "demo/changed.py");
+
+    let page = std::fs::read_to_string(tree.root.join("out/page.html")).unwrap();
+    for part in
+        ["<title>demo: ", "a&lt;b&gt;.py", "demo/changed.py: its sha256", "archive/record-hash", "<label for=\"w0m0\">"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    for outside in ["<script", "http://", "https://", "<b>"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_wheel_that_does_not_import_is_found_when_that_is_asked_for() {
+    let tree = Tree::new();
+    let bad = "bad-0.1.0-py3-none-any.whl";
+    tree.write(bad, WheelBuilder::new(bad).file("bad/__init__.py", "import absent_module\n").build());
+    let good = WheelBuilder::new("good-0.1.0-py3-none-any.whl")
+        .file("good.py", "import demo\n")
+        .metadata_header("Requires-Dist", "demo==0.1.0");
+    tree.write(&good.file_name(), good.build()).write(&format!("with/{SOUND}"), wheel(SOUND).build());
+    let python = interpreter().base_executable;
+    let arguments = ["--import", "--python", python.to_str().unwrap()];
+    let import = |wheel: &str, more: &[&str]| check(&tree, &[&[wheel], &arguments[..], more].concat());
+    let ran = import(bad, &[]).expect_code(1);
+    assert!(
+        ran.stdout.contains(
+            "error: modules/import\n  bad-0.1.0-py3-none-any.whl does not import: bad: ModuleNotFoundError: No module \
+             named 'absent_module'\n"
+        ),
+        "{}",
+        ran.stdout
+    );
+    check(&tree, &[bad]).expect_code(0);
+    import(bad, &["--allow", "modules/import"]).expect_code(0);
+    import(&good.file_name(), &["--with", "with"]).expect_code(0);
 }
 
 #[test]

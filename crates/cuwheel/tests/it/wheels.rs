@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use cuwheel::interpreter::{Interpreter, find};
-use cuwheel::proof::prove_import;
+use cuwheel::proof::{Dependencies, prove_import};
 use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Wheel;
 use nix::sys::signal::{Signal, kill};
@@ -239,7 +239,7 @@ fn pk_93_a_module_that_turns_the_lock_on_again_fails_the_proof() {
         std::fs::write(&path, &bytes).unwrap();
         let wheel = Wheel::from_bytes(&name, bytes).unwrap();
         let (cache, uv) = (cuwheel::cache::Cache::locate().unwrap(), uv());
-        prove_import(&path, &wheel, &["locked".to_owned()], (&cache, &interpreter, &uv), None, &quiet())
+        prove_import(&path, &wheel, &["locked".to_owned()], (&cache, &interpreter, &uv), Dependencies::None, &quiet())
     };
     let error = cuwheel::error::render(&prove("").unwrap_err());
     assert!(error.contains("does not import: locked") && error.contains("has been enabled to load module"), "{error}");
