@@ -32,6 +32,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     tidy::check(&project.root)?;
     Lock::all(&project)?.iter().try_for_each(Lock::refuse_unless_current)?;
     let cargo = cargo(&project, output)?;
+    rule_pages(&cargo, arguments.fix, output)?;
     let format: &[&str] = if arguments.fix { &["fmt", "--all"] } else { &["fmt", "--all", "--check"] };
     run(&cargo.clone().args(format), "the sources are not formatted", "run `cargo xtask lint --fix`", output)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
@@ -47,6 +48,18 @@ fn cargo(project: &Project, output: &Output) -> Result<Process> {
     let access = Access { offline: false, locked: true };
     let environment = BuildEnvironment::ready(project, &interpreter, access, output)?;
     Ok(cargo::with_headers(cargo::process(), &interpreter, &environment)?.directory(&project.root))
+}
+
+/// The pages need the corpus of broken wheels, which is compiled.
+fn rule_pages(cargo: &Process, fix: bool, output: &Output) -> Result<()> {
+    let arguments = ["run", "--quiet", "--package", "cuwheel-inspect", "--example", "rule_pages", "--", "docs/rules"];
+    let process = cargo.clone().args(arguments).args(fix.then_some("--fix"));
+    run(
+        &process,
+        "pages of rules are not what the code says",
+        "run `cargo xtask lint --fix` and commit docs/rules",
+        output,
+    )
 }
 
 fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Result<()> {

@@ -320,7 +320,9 @@ pub fn markdown() -> String {
     let mut text = String::from("| rule | severity | what holds | why | remedy |\n|---|---|---|---|---|\n");
     for rule in RULES {
         let (id, severity, title) = (rule.id(), rule.severity(), rule.title());
-        let _ = writeln!(text, "| `{id}` | {severity} | {title} | {} | {} |", rule.why(), rule.remedy());
+        let page = id.replace('/', "-");
+        let _ =
+            writeln!(text, "| [`{id}`](rules/{page}.md) | {severity} | {title} | {} | {} |", rule.why(), rule.remedy());
     }
     text
 }

@@ -5,7 +5,7 @@ use std::env::consts::ARCH;
 use cuwheel_inspect::rules::{DeclaredArchitecture, ExaminedWheel, InstalledLibraries, Policy};
 use cuwheel_inspect::testing::WheelBuilder;
 
-use crate::{fatbin, native};
+use crate::{gpu_code, native};
 
 /// A wheel with one fault.
 pub(crate) struct Broken {
@@ -72,7 +72,7 @@ pub(crate) fn corpus() -> Vec<Broken> {
         ("libraries", search_paths()),
         ("libraries", layouts()),
         ("libraries", loads()),
-        ("cuda", gpu_code()),
+        ("cuda", fatbins()),
     ] {
         for (rule, fault, wheel) in wheels {
             assert!(rule.starts_with(group), "{rule} is listed with {group}");
@@ -275,7 +275,7 @@ fn links() -> Vec<Case> {
 }
 
 /// A library that needs nothing.
-fn other_library() -> Vec<u8> {
+pub(crate) fn other_library() -> Vec<u8> {
     native::library("int f(void) { return 1; }", &["-Wl,-soname,libother.so.1"])
 }
 
@@ -330,14 +330,14 @@ fn layouts() -> Vec<Case> {
     ]
 }
 
-fn gpu_code() -> Vec<Case> {
+fn fatbins() -> Vec<Case> {
     let with = |section: &str, code: &[u8]| with_library(&native::with_gpu_code(section, code));
-    let mut damaged = fatbin::PLAIN.to_vec();
+    let mut damaged = gpu_code::PLAIN.to_vec();
     damaged[16 + 64 + 3112 + 2] = 9;
-    let without_ptx = fatbin::first_image(fatbin::PLAIN);
+    let without_ptx = gpu_code::first_image(gpu_code::PLAIN);
     vec![
         ("cuda/fatbin-damaged", "in a library", with(".nv_fatbin", &damaged)),
-        ("cuda/fatbin-damaged", "cut short", sound().file("demo/axpy.fatbin", &fatbin::PLAIN[..2000])),
+        ("cuda/fatbin-damaged", "cut short", sound().file("demo/axpy.fatbin", &gpu_code::PLAIN[..2000])),
         ("cuda/no-ptx", "machine code only", with(".nv_fatbin", &without_ptx)),
         ("cuda/no-ptx", "included as bytes", with(".rodata.code", &without_ptx)),
     ]
@@ -375,8 +375,8 @@ fn toolkits() -> Vec<Broken> {
     .map(|(rule, fault, name, sonames, requirements)| linked_to_cuda(rule, fault, name, sonames, requirements))
     .into();
     for (fault, name, code) in [
-        ("newer code than the label", "demo_cuda12x-0.1.0", fatbin::PLAIN),
-        ("newer code than the version", "demo-0.1.0+cu124", fatbin::LZ4),
+        ("newer code than the label", "demo_cuda12x-0.1.0", gpu_code::PLAIN),
+        ("newer code than the version", "demo-0.1.0+cu124", gpu_code::LZ4),
     ] {
         let file_name = format!("{name}-cp311-abi3-manylinux_2_28_{ARCH}.whl");
         let wheel = of_module(&file_name, "demo/_native.abi3.so", &native::with_gpu_code(".nv_fatbin", code));
@@ -414,16 +414,17 @@ fn breaches_of_settings() -> Vec<Broken> {
         let declared: Vec<DeclaredArchitecture> = declared.iter().map(|text| text.parse().unwrap()).collect();
         Policy::default().with_architectures(&declared)
     };
-    let code = || sound().file("demo/axpy.fatbin", fatbin::PLAIN);
-    let separate = || sound().file("demo/axpy.cubin", fatbin::CUBIN).file("demo/axpy.ptx", fatbin::PTX);
+    let code = || sound().file("demo/axpy.fatbin", gpu_code::PLAIN);
+    let separate = || sound().file("demo/axpy.cubin", gpu_code::CUBIN).file("demo/axpy.ptx", gpu_code::PTX);
     let modules = vec!["demo".to_owned(), "demo.absent.deeper".to_owned()];
+    let pure = WheelBuilder::new("demo-0.1.0-py3-none-any.whl").file("demo/__init__.py", "x = 1\n".repeat(1000));
     [
         ("cuda/architecture-missing", "one of two", code(), architectures(&["75+PTX", "sm_90"])),
         ("cuda/architecture-missing", "no PTX", separate(), architectures(&["90a", "compute_90", "compute_75"])),
         ("cuda/architecture-missing", "no GPU code", sound(), architectures(&["90"])),
         ("cuda/architecture-extra", "PTX", code(), architectures(&["75"])),
         ("modules/declared-missing", "left out", sound(), Policy::default().with_modules(modules)),
-        ("size/budget", "too large", sound(), Policy::default().with_budget(Some(100))),
+        ("size/budget", "too large", pure, Policy::default().with_budget(Some(100))),
     ]
     .map(|(rule, fault, wheel, policy)| Broken::new(rule, fault, &wheel, policy))
     .into()

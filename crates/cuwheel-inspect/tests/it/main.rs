@@ -2,9 +2,11 @@
 
 mod archive;
 mod corpus;
+mod counterparts;
 mod damage;
 mod elf;
 mod fatbin;
+mod gpu_code;
 mod native;
 mod objects;
 mod rules;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::fatbin;
+use crate::gpu_code;
 
 /// An extension module without a fault: it needs nothing and exports `PyInit__native`.
 pub(crate) static SOUND: LazyLock<Vec<u8>> = LazyLock::new(|| library(INIT, &[]));
@@ -69,8 +69,8 @@ pub(crate) fn with_gpu_code(section: &str, code: &[u8]) -> Vec<u8> {
 /// A library with machine code that was linked and the objects that it was linked from, PTX among them.
 pub(crate) fn with_linked_gpu_code() -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("linked"), fatbin::first_image(fatbin::PLAIN)).unwrap();
-    std::fs::write(directory.path().join("objects"), fatbin::PLAIN).unwrap();
+    std::fs::write(directory.path().join("linked"), gpu_code::first_image(gpu_code::PLAIN)).unwrap();
+    std::fs::write(directory.path().join("objects"), gpu_code::PLAIN).unwrap();
     let source = format!("{}\n{}", section(".nv_fatbin", "linked"), section("__nv_relfatbin", "objects"));
     compile(directory.path(), "library.so", &format!("{source}\nint f(void) {{ return 1; }}"), &[])
 }
