@@ -3,7 +3,9 @@
 //! Benchmarks and no tests: nothing fails because it is slow.
 
 mod build;
+mod check;
 mod exchange;
+mod peers;
 
 use cuwheel::cli::Outcome;
 use cuwheel::error::{Failure, Result};
@@ -23,6 +25,10 @@ enum What {
     Build,
     /// Arrays from one library to another
     Exchange(exchange::Arguments),
+    /// `check-wheel` on given wheels, beside auditwheel
+    Check(check::Arguments),
+    /// What installers and other checkers say of broken wheels; writes docs/peers.md
+    Peers,
 }
 
 /// Runs the command.
@@ -31,6 +37,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     match &arguments.what {
         What::Build => build::execute(output),
         What::Exchange(arguments) => exchange::execute(arguments, output),
+        What::Check(arguments) => check::run(&arguments.wheels, output),
+        What::Peers => peers::run(output),
     }
 }
 

@@ -140,9 +140,12 @@ impl std::str::FromStr for Architecture {
             "a" => Some(Feature::Specific),
             _ => None,
         };
-        let is_number = (2..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = digits.len() <= 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
         match (feature, digits.parse()) {
-            (Some(feature), Ok(number)) if is_number => Ok(Self { number, feature }),
+            // Nothing is older than 1.0, and nobody writes zeros before.
+            (Some(feature), Ok(number)) if is_number && number >= 10 && !digits.starts_with('0') => {
+                Ok(Self { number, feature })
+            }
             _ => Err(InvalidArchitecture(text.to_owned())),
         }
     }
@@ -178,7 +181,7 @@ mod tests {
         for (text, shown) in [("90", "90"), ("sm_90a", "90a"), ("compute_100f", "100f"), ("sm_75", "75")] {
             assert_eq!(text.parse::<Architecture>().map(|found| found.to_string()), Ok(shown.to_owned()), "{text}");
         }
-        for text in ["", "a", "9", "sm_", "90af", "9.0", "+90", "sm_9000", "SM_90", "compute-90"] {
+        for text in ["", "a", "9", "sm_", "90af", "9.0", "+90", "00", "090", "sm_9000", "SM_90", "compute-90"] {
             assert_eq!(text.parse::<Architecture>(), Err(InvalidArchitecture(text.to_owned())), "{text}");
         }
         assert_eq!(ImageKind::Ptx.name(Architecture::base(90)), "compute_90");

@@ -62,6 +62,12 @@ impl Scanner {
             self.position += count as u64;
             bytes = &bytes[count..];
         }
+        // Most of a library is no fatbin, and need not be copied to be known as such.
+        if matches!(self.state, State::Searching) && self.pending.is_empty() {
+            let start = memchr::memmem::find(bytes, &MAGIC).unwrap_or(bytes.len() - begun(bytes));
+            self.position += start as u64;
+            bytes = &bytes[start..];
+        }
         if bytes.is_empty() || matches!(self.state, State::Stopped) {
             return;
         }
@@ -111,7 +117,7 @@ impl Scanner {
 
     fn search(&mut self) -> Step {
         let Some(start) = memchr::memmem::find(&self.pending, &MAGIC) else {
-            let kept = self.pending.len().min(MAGIC.len() - 1);
+            let kept = begun(&self.pending);
             self.consume(self.pending.len() - kept);
             return Step::Needs(kept + 1);
         };
@@ -209,4 +215,9 @@ impl Scanner {
         self.state = State::Skipping { remaining_bytes };
         Step::Needs(1)
     }
+}
+
+/// How many of the last bytes may be the first of a container.
+fn begun(bytes: &[u8]) -> usize {
+    (1..MAGIC.len()).rev().find(|count| bytes.ends_with(&MAGIC[..*count])).unwrap_or(0)
 }
