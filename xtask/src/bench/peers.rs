@@ -103,10 +103,11 @@ fn page(rows: &[Row]) -> String {
     let broken = rows.get(1..).unwrap_or_default();
     let mut text = format!(
         "# What others say of broken wheels\n\n\
-         Written by `cargo xtask bench peers`, with {} and the uv of the machine. Each row is a wheel with one fault, which\n\
-         `check-wheel` finds; the others were asked to install it (pip, uv), to repair it for its own tag (auditwheel) or to\n\
-         check it (twine, check-wheel-contents). \"refused\" is an exit code other than 0, for whatever reason; an empty cell\n\
-         is a wheel that was let pass, and – one that the tool does not look at. All of them let the sound wheel pass.\n\n",
+         Written by `cargo xtask bench peers`, with\n{}\n\
+         and the uv of the machine. Each row is a wheel with one fault, which `check-wheel` finds; the others were asked to\n\
+         install it (pip, uv), to repair it for its own tag (auditwheel) or to check it (twine, check-wheel-contents).\n\
+         \"refused\" is an exit code other than 0, for whatever reason; an empty cell is a wheel that was let pass, and – one\n\
+         that the tool does not look at. All of them let the sound wheel pass.\n\n",
         PEERS.join(", ").replace("==", " ")
     );
     let _ = writeln!(text, "| rule | fault | {} |\n|---|---|{}", HEADINGS.join(" | "), "---|".repeat(HEADINGS.len()));
