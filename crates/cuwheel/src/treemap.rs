@@ -68,8 +68,9 @@ impl Node {
              height=\"{height:.1}\"/>",
             escape(&title)
         );
-        if height >= HEADING && as_float(name.chars().count() as u64) * LETTER < width {
-            let _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 3.0, y + 12.0, escape(name));
+        let label = fitting(name, width);
+        if height >= HEADING && !label.is_empty() {
+            let _ = write!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 3.0, y + 12.0, escape(&label));
         }
         svg.push_str("</g>\n");
         let inner = Area { x: x + 2.0, y: y + HEADING, width: width - 4.0, height: height - HEADING - 2.0 };
@@ -77,6 +78,18 @@ impl Node {
             self.draw_children(path, inner, svg);
         }
     }
+}
+
+/// As much of a name as fits; nothing where that would say nothing.
+fn fitting(name: &str, width: f64) -> String {
+    const FEWEST: usize = 4;
+    let fits = |count: usize| as_float(count as u64) * LETTER < width;
+    let length = name.chars().count();
+    if fits(length) {
+        return name.to_owned();
+    }
+    let kept = (FEWEST..length).rev().find(|kept| fits(kept + 1)).unwrap_or(0);
+    if kept == 0 { String::new() } else { name.chars().take(kept).chain(['…']).collect() }
 }
 
 /// Colours of leaves: native files, Python, GPU code, and the rest.
@@ -208,6 +221,12 @@ mod tests {
         let svg = node.to_svg();
         assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
         assert!(svg.contains("<title>a: 20 B</title>"), "{svg}");
+    }
+
+    #[test]
+    fn names_that_do_not_fit_are_cut() {
+        let shown = [10.0, 40.0, 60.0, 200.0].map(|width| fitting("_native.abi3.so", width));
+        assert_eq!(shown, ["", "_nat…", "_native…", "_native.abi3.so"]);
     }
 
     #[test]

@@ -147,6 +147,10 @@ catalog! {
         "modules that the settings name are inside",
         "The module was left out of the wheel, and nothing else notices.",
         "add it to the packages of the build backend, or take it out of tool.cuwheel.modules";
+    ENTRY_POINT = "modules/entry-point", Error,
+        "entry points name modules that are inside",
+        "Installers make the script all the same, and it fails when it is started.",
+        "correct the name in the project's metadata, or add the module to the packages of the build backend";
     IMPORT = "modules/import", Error,
         "the wheel can be imported (checked with --import)",
         "Whoever installs the wheel sees the same failure.",

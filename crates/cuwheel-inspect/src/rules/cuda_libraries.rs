@@ -36,12 +36,12 @@ const fn separate(stems: &'static [&'static str], project: &'static str) -> Fami
     Family { stems, project, extra: None, numbering: Numbering::Own(&[]) }
 }
 
-/// Numbers that two toolkits share are left out: libcurand.so.10 is of every one since 10.
+/// Numbers that two toolkits share are left out: `libcurand.so.10` is of every one since 10.
 const FAMILIES: &[Family] = &[
     toolkit(&["libcudart"], "nvidia-cuda-runtime", "cudart", Numbering::Toolkit),
     toolkit(&["libnvrtc", "libnvrtc-builtins"], "nvidia-cuda-nvrtc", "nvrtc", Numbering::Toolkit),
     toolkit(&["libcublas", "libcublasLt", "libnvblas"], "nvidia-cublas", "cublas", Numbering::Toolkit),
-    toolkit(&["libcufft", "libcufftw"], "nvidia-cufft", "cufft", Numbering::Own(&[(10, 11), (11, 12), (12, 13)])),
+    toolkit(&["libcufft", "libcufftw"], "nvidia-cufft", "cufft", Numbering::Own(&[(11, 12), (12, 13)])),
     toolkit(&["libcurand"], "nvidia-curand", "curand", Numbering::Own(&[])),
     toolkit(&["libcusolver", "libcusolverMg"], "nvidia-cusolver", "cusolver", Numbering::Own(&[(12, 13)])),
     toolkit(&["libcusparse"], "nvidia-cusparse", "cusparse", Numbering::Own(&[(11, 11)])),

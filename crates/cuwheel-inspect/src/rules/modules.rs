@@ -1,6 +1,8 @@
 //! Rules on modules: that the native ones are there, can be initialised, and that declared ones are not left out.
 
-use super::catalog::{DECLARED_MISSING, MISSING_INIT, NO_EXTENSION, NO_NATIVE};
+use std::collections::HashSet;
+
+use super::catalog::{DECLARED_MISSING, ENTRY_POINT, MISSING_INIT, NO_EXTENSION, NO_NATIVE};
 use super::{ExaminedWheel, Finding, Policy, listed};
 use crate::wheel::{Entry, ExtensionAbi, ExtensionModule, Wheel, installed_path};
 
@@ -9,8 +11,10 @@ pub(super) fn check(examined: &ExaminedWheel, policy: &Policy, findings: &mut Ve
         check_init(examined, &module, findings);
     }
     check_presence(examined, findings);
+    let modules = Modules::of(examined.wheel());
+    check_entry_points(examined.wheel(), &modules, findings);
     for module in &policy.modules {
-        if !may_be_inside(examined.wheel(), module) {
+        if !modules.may_hold(module) {
             findings.push(Finding::new(&DECLARED_MISSING, format!("no file is the module {module}")));
         }
     }
@@ -76,23 +80,54 @@ fn check_presence(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether `module` is a file or a package of the wheel, or may be made by an extension module that is imported first.
-fn may_be_inside(wheel: &Wheel, module: &str) -> bool {
-    let extensions: Vec<String> =
-        wheel.extension_modules().iter().map(|extension| extension.module().to_owned()).collect();
-    let path = module.replace('.', "/");
-    let is_file = wheel.entries().iter().filter_map(|entry| installed_path(entry.path())).any(|file| {
-        let rest = file.strip_prefix(path.as_str());
-        rest.is_some_and(|rest| rest.starts_with('/') || rest == ".py" || rest == ".pyc")
-    });
-    if is_file || extensions.iter().any(|extension| extension == module) {
-        return true;
+fn check_entry_points(wheel: &Wheel, modules: &Modules, findings: &mut Vec<Finding>) {
+    let path = format!("{}/entry_points.txt", wheel.dist_info());
+    let mut found = |message: String| findings.push(Finding::new(&ENTRY_POINT, message).at(&path));
+    for line in wheel.malformed_entry_points() {
+        found(format!("line {line} is no entry point"));
     }
-    let makes_submodules = |parent: &str| {
-        let inside = format!("{parent}.");
-        extensions.iter().any(|extension| {
-            extension == parent || extension.strip_prefix(&inside).is_some_and(|rest| !rest.contains('.'))
-        })
-    };
-    module.rsplit_once('.').is_some_and(|(parent, _)| makes_submodules(parent))
+    for point in wheel.entry_points() {
+        let top = point.module().split('.').next().unwrap_or_default();
+        // What lies in no package of the wheel is of a project that it requires.
+        if modules.may_hold(top) && !modules.may_hold(point.module()) {
+            let (group, name) = (point.group(), point.name());
+            found(format!("{name} of {group} names {}, and no file is that module", point.module()));
+        }
+    }
+}
+
+/// The modules that a wheel installs.
+struct Modules {
+    /// Files, packages, and directories that may be packages without a file of their own.
+    names: HashSet<String>,
+    extensions: HashSet<String>,
+    /// Packages with an extension module, which may make further modules beside itself.
+    parents: HashSet<String>,
+}
+
+impl Modules {
+    fn of(wheel: &Wheel) -> Self {
+        /// No package is so deep, and names of strangers may be.
+        const DEEPEST: usize = 32;
+        let mut names = HashSet::new();
+        for path in wheel.entries().iter().filter_map(|entry| installed_path(entry.path())) {
+            let stem = path.strip_suffix(".py").or_else(|| path.strip_suffix(".pyc"));
+            let ends = path.match_indices('/').map(|(position, _)| position).take(DEEPEST);
+            names.extend(ends.map(|end| path[..end].replace('/', ".")));
+            names.extend(stem.map(|stem| stem.replace('/', ".")));
+        }
+        let extensions: HashSet<String> =
+            wheel.extension_modules().iter().map(|extension| extension.module().to_owned()).collect();
+        let parents = extensions.iter().filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned())).collect();
+        Self { names, extensions, parents }
+    }
+
+    /// Whether `module` is a file or a package of the wheel, or may be made by an extension module that is imported first.
+    fn may_hold(&self, module: &str) -> bool {
+        if self.names.contains(module) || self.extensions.contains(module) {
+            return true;
+        }
+        let parent = module.rsplit_once('.').map(|(parent, _)| parent);
+        parent.is_some_and(|parent| self.extensions.contains(parent) || self.parents.contains(parent))
+    }
 }

@@ -4,6 +4,7 @@
 //! opens may still be wrong, and [`Wheel::verify_record`] says how far its RECORD can be trusted. Contents are hashed
 //! once, while opening, and are not kept.
 
+mod entry_points;
 mod error;
 mod extension;
 mod metadata;
@@ -17,6 +18,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+pub use entry_points::EntryPoint;
 pub use error::{ArchiveError, WheelError, WheelFault};
 pub(crate) use extension::installed_path;
 pub use extension::{ExtensionAbi, ExtensionModule};
@@ -44,6 +46,7 @@ pub struct Wheel {
     record: Vec<RecordRow>,
     metadata: Metadata,
     info: WheelInfo,
+    entry_points: (Vec<EntryPoint>, Vec<u64>),
     source: Source,
 }
 
@@ -172,10 +175,16 @@ impl Wheel {
             line,
             reason,
         })?;
+        let entry_points = match text("entry_points.txt") {
+            Ok(text) => entry_points::parse(&text),
+            Err(WheelFault::Missing(_)) => Default::default(),
+            Err(fault) => return Err(fault),
+        };
         let scan = scan::scan(&source, &members, &record, inspect)?;
         let entries = members.into_iter().zip(scan.members).map(|(member, scan)| Entry { member, scan }).collect();
         let sha256 = scan.archive;
-        Ok(Self { name, file_name: file_name.to_owned(), sha256, entries, dist_info, record, metadata, info, source })
+        let file_name = file_name.to_owned();
+        Ok(Self { name, file_name, sha256, entries, dist_info, record, metadata, info, entry_points, source })
     }
 
     /// The parts of the file name.
@@ -236,6 +245,18 @@ impl Wheel {
     #[must_use]
     pub fn info(&self) -> &WheelInfo {
         &self.info
+    }
+
+    /// What `entry_points.txt` lists; nothing where there is no such file.
+    #[must_use]
+    pub fn entry_points(&self) -> &[EntryPoint] {
+        &self.entry_points.0
+    }
+
+    /// The lines of `entry_points.txt`, counted from 1, that are no entry points.
+    #[must_use]
+    pub fn malformed_entry_points(&self) -> &[u64] {
+        &self.entry_points.1
     }
 
     /// The contents of the member called `path`, chosen as [`Wheel::entry`] does. The whole member is held in memory.

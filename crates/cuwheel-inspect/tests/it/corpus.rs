@@ -237,6 +237,7 @@ fn symbols() -> Vec<Case> {
 }
 
 fn modules() -> Vec<Case> {
+    let scripts = |text: &str| sound().file("demo-0.1.0.dist-info/entry_points.txt", text);
     let pure = |tags: &str| WheelBuilder::new(&named(tags)).file("demo/__init__.py", "");
     let renamed = of_module(&sound_name(), "demo/_renamed.abi3.so", &native::SOUND);
     let bare = of_module(&sound_name(), "demo/_renamed.so", &native::SOUND);
@@ -252,6 +253,8 @@ fn modules() -> Vec<Case> {
             pure("cp311-cp311-manylinux_2_28").file("demo/libdemo-1.so", &*native::SOUND),
         ),
         ("modules/no-native", "nothing native", pure("py3-none-manylinux_2_28")),
+        ("modules/entry-point", "a module that is absent", scripts("[console_scripts]\ndemo = demo.absent.cli:main\n")),
+        ("modules/entry-point", "no reference", scripts("[console_scripts]\ndemo\n")),
     ]
 }
 

@@ -46,6 +46,13 @@ fn specific(rule: &str) -> Option<Right> {
         "archive/not-executable" => {
             plain("a program with mode 755", sound().file_with_mode("demo/bin/tool", native::program(), 0o100_755))
         }
+        "modules/entry-point" => plain(
+            "a script of a module that is inside, and one of a project that is required",
+            sound().file(
+                "demo-0.1.0.dist-info/entry_points.txt",
+                "[console_scripts]\ndemo = demo:main\nother = other.cli:main\n",
+            ),
+        ),
         "tags/pure-with-native" => plain(
             "no native file in a wheel for any platform",
             WheelBuilder::new("demo-0.1.0-py3-none-any.whl").file("demo/__init__.py", ""),
