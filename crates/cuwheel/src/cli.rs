@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, lock, test};
+use crate::commands::{build_wheel, check_wheel, lock, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -39,6 +39,8 @@ pub enum Command {
     BuildWheel(build_wheel::Arguments),
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),
+    /// Run the GPU tests against the installed wheel, here or from a bundle elsewhere
+    TestGpu(test_gpu::Arguments),
     /// Inspect wheels by named rules, from anywhere
     CheckWheel(check_wheel::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
@@ -103,6 +105,7 @@ pub fn run(command: &Command) -> ExitCode {
     let (name, common) = match command {
         Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
         Command::Test(arguments) => ("test", &arguments.common),
+        Command::TestGpu(arguments) => ("test-gpu", &arguments.common),
         Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
     };
@@ -116,6 +119,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
     match command {
         Command::BuildWheel(arguments) => build_wheel::execute(project()?, arguments, output),
         Command::Test(arguments) => test::execute(&project()?, arguments, output),
+        Command::TestGpu(arguments) => test_gpu::execute(&project, arguments, output),
         Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
     }

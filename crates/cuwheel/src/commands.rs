@@ -4,3 +4,4 @@ pub mod build_wheel;
 pub mod check_wheel;
 pub mod lock;
 pub mod test;
+pub mod test_gpu;

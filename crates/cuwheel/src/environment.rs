@@ -91,7 +91,7 @@ impl BuildEnvironment {
         let uv = uv()?;
         let scratch = cache.scratch("environment")?;
         let made = scratch.path().join("made");
-        uv.create_environment(interpreter, &made)?;
+        uv.create_environment(interpreter, &made, false)?;
         uv.sync(&made, &lock.path)?;
         if !files::is_executable(&made.join("bin/maturin")) {
             return Err(Failure::usage(format!("the lock {} holds no maturin", lock.path.display()))
@@ -147,9 +147,18 @@ pub struct FreshEnvironment {
 impl FreshEnvironment {
     /// Creates an empty one, outside of any project.
     pub fn create(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        Self::make(cache, interpreter, uv, false)
+    }
+
+    /// Creates one that sees the packages of the interpreter, behind its own.
+    pub fn with_system_packages(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        Self::make(cache, interpreter, uv, true)
+    }
+
+    fn make(cache: &Cache, interpreter: &Interpreter, uv: &Uv, with_system_packages: bool) -> Result<Self> {
         cache.remove_abandoned();
         let environment = Self { directory: cache.scratch("fresh")? };
-        uv.create_environment(interpreter, &environment.path())?;
+        uv.create_environment(interpreter, &environment.path(), with_system_packages)?;
         fs::create_dir(environment.neutral_directory())?;
         Ok(environment)
     }
@@ -188,10 +197,16 @@ impl FreshEnvironment {
     /// A Python process in it that sees nothing of the user's: not the working directory, not PYTHONPATH, not the user's
     /// packages, and no active environment.
     pub fn isolated_python(&self) -> Process {
-        scrubbed(Process::new(self.python()).arg("-I").directory(self.neutral_directory()))
+        isolated(Process::new(self.python()))
+            .directory(self.neutral_directory())
             .env("PATH", path_with(&self.path().join("bin")))
             .env("VIRTUAL_ENV", self.path())
     }
+}
+
+/// A Python process that sees nothing of the user's but its working directory.
+pub fn isolated(python: Process) -> Process {
+    scrubbed(python.arg("-I"))
 }
 
 /// Takes out of a process's environment what would let Python find modules elsewhere.

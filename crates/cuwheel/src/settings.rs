@@ -158,6 +158,42 @@ const SCHEMA: &[Setting] = &[
         default: "[\"--workspace\"]",
         doc: "Arguments for `cargo test`.",
     },
+    Setting {
+        key: "test-gpu.paths",
+        kind: Kind::Texts,
+        default: "[\"tests/gpu\"]",
+        doc: "Directories and files with the tests that need a GPU, relative to the project.",
+    },
+    Setting {
+        key: "test-gpu.group",
+        kind: Kind::Text,
+        default: "\"test-gpu\"",
+        doc: "The dependency group with the requirements of the GPU tests.",
+    },
+    Setting {
+        key: "test-gpu.requires",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Requirements of the GPU tests beside the group.",
+    },
+    Setting {
+        key: "test-gpu.pytest-args",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Arguments for every pytest run of the GPU tests.",
+    },
+    Setting {
+        key: "test-gpu.timeout-s",
+        kind: Kind::Count,
+        default: "300",
+        doc: "Seconds that one GPU test may take before its process is replaced.",
+    },
+    Setting {
+        key: "test-gpu.total-timeout-s",
+        kind: Kind::Count,
+        default: "3600",
+        doc: "Seconds that a whole run of the GPU tests may take.",
+    },
 ];
 
 /// The largest number that a setting may be: four months, where it counts seconds.
@@ -191,6 +227,8 @@ pub struct Settings {
     pub check: CheckSettings,
     /// `[tool.cuwheel.test]`.
     pub test: TestSettings,
+    /// `[tool.cuwheel.test-gpu]`.
+    pub test_gpu: TestGpuSettings,
 }
 
 /// The settings of `check-wheel`.
@@ -233,6 +271,25 @@ pub struct TestSettings {
     pub cargo_args: Vec<String>,
 }
 
+/// The settings of `test-gpu`.
+#[derive(Clone, Debug)]
+pub struct TestGpuSettings {
+    /// `test-gpu.paths`.
+    pub paths: Vec<String>,
+    /// `test-gpu.group`.
+    pub group: String,
+    /// Whether the group was named: then it has to exist.
+    pub group_is_given: bool,
+    /// `test-gpu.requires`.
+    pub requires: Vec<String>,
+    /// `test-gpu.pytest-args`.
+    pub pytest_args: Vec<String>,
+    /// `test-gpu.timeout-s`.
+    pub timeout_s: u64,
+    /// `test-gpu.total-timeout-s`.
+    pub total_timeout_s: u64,
+}
+
 impl Settings {
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
     pub fn from_item(item: Option<&Item>) -> Result<Self> {
@@ -245,7 +302,8 @@ impl Settings {
                 &mut given,
             )?;
         }
-        let group_is_given = given.contains_key("test.group");
+        let is_given = |key: &str| given.contains_key(key);
+        let (group_is_given, gpu_group_is_given) = (is_given("test.group"), is_given("test-gpu.group"));
         let values = Values(given);
         for (key, path) in values.paths() {
             if !files::is_inside(&path) {
@@ -289,6 +347,15 @@ impl Settings {
                 rust: values.flag("test.rust"),
                 cargo_args: values.texts("test.cargo-args"),
             },
+            test_gpu: TestGpuSettings {
+                paths: values.texts("test-gpu.paths"),
+                group: values.text("test-gpu.group"),
+                group_is_given: gpu_group_is_given,
+                requires: values.texts("test-gpu.requires"),
+                pytest_args: values.texts("test-gpu.pytest-args"),
+                timeout_s: values.count("test-gpu.timeout-s"),
+                total_timeout_s: values.count("test-gpu.total-timeout-s"),
+            },
         })
     }
 }
@@ -308,7 +375,9 @@ impl Values {
     /// Every setting that names a place in the project.
     fn paths(&self) -> Vec<(&'static str, String)> {
         let mut paths = vec![("requirements", self.text("requirements"))];
-        paths.extend(self.texts("test.paths").into_iter().map(|path| ("test.paths", path)));
+        for key in ["test.paths", "test-gpu.paths"] {
+            paths.extend(self.texts(key).into_iter().map(|path| (key, path)));
+        }
         paths
     }
 
@@ -422,109 +491,4 @@ pub fn markdown() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-    use toml_edit::DocumentMut;
-
-    use super::*;
-    use crate::error::render;
-
-    fn parse(text: &str) -> Result<Settings> {
-        let document: DocumentMut = text.parse().unwrap();
-        Settings::from_item(Some(document.as_item()))
-    }
-
-    #[track_caller]
-    fn refused(text: &str, expected: &Expect) {
-        expected.assert_eq(&render(&parse(text).unwrap_err()));
-    }
-
-    #[test]
-    fn every_default_of_the_schema_is_read() {
-        let settings = parse("").unwrap();
-        assert_eq!(settings.compatibility, "manylinux_2_28");
-        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::Zig, 120));
-        assert_eq!(settings.test.cargo_args, ["--workspace"]);
-    }
-
-    #[test]
-    fn nested_tables_and_dotted_keys_are_the_same() {
-        let text = "linker = 'system'\n[test]\ntimeout-s = 5\nvariants.oldest = ['numpy==1.26.4']\n";
-        let settings = parse(text).unwrap();
-        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::System, 5));
-        assert_eq!(settings.test.variants["oldest"], ["numpy==1.26.4"]);
-    }
-
-    #[test]
-    fn an_unknown_key_suggests_the_nearest_name() {
-        refused(
-            "[test]\ntime-out-s = 5",
-            &expect![[r"
-                error: tool.cuwheel.test.time-out-s is not a setting
-                fix: did you mean tool.cuwheel.test.timeout-s?
-            "]],
-        );
-        refused(
-            "build_requires = []",
-            &expect![[r"
-                error: tool.cuwheel.build_requires is not a setting
-                fix: did you mean tool.cuwheel.build-requires?
-            "]],
-        );
-    }
-
-    #[test]
-    fn a_path_that_leads_out_of_the_project_is_refused() {
-        refused(
-            "test.paths = ['tests', '/srv/tests']",
-            &expect![[r"
-                error: tool.cuwheel.test.paths leads out of the project: /srv/tests
-                fix: give paths relative to the project, without ..
-            "]],
-        );
-        refused(
-            "requirements = '../locks'",
-            &expect![[r"
-                error: tool.cuwheel.requirements leads out of the project: ../locks
-                fix: give paths relative to the project, without ..
-            "]],
-        );
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_kind_says_what_is_taken() {
-        refused(
-            "test.timeout-s = -1",
-            &expect![[r"
-                error: tool.cuwheel.test.timeout-s is -1
-                fix: it takes a positive integer; the default is 120
-            "]],
-        );
-        refused(
-            "modules = ['a', 1]",
-            &expect![[r"
-                error: tool.cuwheel.modules is an array with other things than strings
-                fix: it takes an array of strings; the default is []
-            "]],
-        );
-        refused(
-            "check.budget = '100'",
-            &expect![[r#"
-            error: tool.cuwheel.check.budget: `100` is no size: write a whole number and a unit, such as 100MB, 750 kB or 1 GiB
-        "#]],
-        );
-        refused(
-            "check.deny = ['tags/']\ncheck.allow = ['library/debug-info']",
-            &expect![[r#"
-            error: tool.cuwheel.check.allow: `library/debug-info` is no rule and no group of rules, such as `archive/duplicate-entry` or `archive/`: did you mean libraries/debug-info?
-        "#]],
-        );
-        refused(
-            "linker = 'gold'",
-            &expect![[r#"
-                error: tool.cuwheel.linker is "gold"
-                fix: use "zig" or "system"
-            "#]],
-        );
-    }
-}
+mod tests;

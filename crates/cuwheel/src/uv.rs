@@ -135,9 +135,41 @@ impl Uv {
         Ok(fs::read_to_string(&lock)?)
     }
 
-    /// Creates a virtual environment that may be moved.
-    pub fn create_environment(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
-        let process = self.process().args(["venv", "--quiet", "--relocatable", "--no-project", "--python"]);
+    /// Whether the network may not be used.
+    pub const fn is_offline(&self) -> bool {
+        self.offline
+    }
+
+    /// The requirements of a lock that hold for another Python and platform, with hashes.
+    pub fn resolve_for(&self, lock: &Path, python_version: &str, platform: &str) -> Result<String> {
+        let directory = tempfile::tempdir()?;
+        let resolved = directory.path().join("requirements.txt");
+        let process = self
+            .process()
+            .args(["pip", "compile", "--quiet", "--no-deps", "--generate-hashes", "--no-header", "--no-annotate"])
+            .args(["--only-binary", ":all:", "--python-version", python_version, "--python-platform", platform])
+            .arg("--python")
+            .arg(&self.python)
+            .arg("--output-file")
+            .arg(&resolved)
+            .arg(lock);
+        self.run(&process, &format!("resolve {} for Python {python_version}", lock.display()))?;
+        Ok(fs::read_to_string(&resolved)?)
+    }
+
+    /// Creates a virtual environment that may be moved, which sees the interpreter's packages behind its own if
+    /// `with_system_packages`.
+    pub fn create_environment(
+        &self,
+        interpreter: &Interpreter,
+        directory: &Path,
+        with_system_packages: bool,
+    ) -> Result<()> {
+        let process = self
+            .process()
+            .args(["venv", "--quiet", "--relocatable", "--no-project"])
+            .args(with_system_packages.then_some("--system-site-packages"))
+            .arg("--python");
         let process = process.arg(&interpreter.base_executable).arg(directory);
         self.run(&process, "create a virtual environment").map(drop)
     }
@@ -243,7 +275,7 @@ fn bootstrapped(interpreter: &Interpreter, cache: &Cache, offline: bool, output:
 }
 
 /// The interpreter's pip, or that of a scratch environment where the interpreter has none.
-fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
+pub fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
     let clean = |process: Process| SETTINGS_OF_OTHER_INSTALLS.iter().fold(process, Process::env_remove);
     let own = clean(Process::new(&interpreter.base_executable)).args(["-I", "-m", "pip"]);
     if own.clone().arg("--version").capture()?.status.success() {
@@ -253,10 +285,10 @@ fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
     let created = Process::new(&interpreter.base_executable).args(["-I", "-m", "venv"]).arg(&environment).capture()?;
     if !created.status.success() {
         return Err(Failure::machine(format!(
-            "uv is not on PATH, and {interpreter} has neither pip nor ensurepip to fetch it"
+            "pip is needed, and {interpreter} has neither pip nor ensurepip"
         ))
         .details(created.tail(4))
-        .remedy("install uv, or pip for that interpreter (python3-venv on Debian and Ubuntu)")
+        .remedy("install pip for that interpreter (python3-venv on Debian and Ubuntu); a uv on PATH spares it unless a bundle is made")
         .into());
     }
     Ok(clean(Process::new(environment.join("bin/python"))).args(["-I", "-m", "pip"]))
