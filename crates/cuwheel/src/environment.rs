@@ -91,7 +91,7 @@ impl BuildEnvironment {
         let uv = uv()?;
         let scratch = cache.scratch("environment")?;
         let made = scratch.path().join("made");
-        uv.create_environment(interpreter, &made, false)?;
+        uv.create_environment(interpreter, &made)?;
         uv.sync(&made, &lock.path)?;
         if !files::is_executable(&made.join("bin/maturin")) {
             return Err(Failure::usage(format!("the lock {} holds no maturin", lock.path.display()))
@@ -147,18 +147,21 @@ pub struct FreshEnvironment {
 impl FreshEnvironment {
     /// Creates an empty one, outside of any project.
     pub fn create(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
-        Self::make(cache, interpreter, uv, false)
+        let environment = Self::reserve(cache)?;
+        uv.create_environment(interpreter, &environment.path())?;
+        Ok(environment)
     }
 
     /// Creates one that sees the packages of the interpreter, behind its own.
-    pub fn with_system_packages(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
-        Self::make(cache, interpreter, uv, true)
+    pub fn create_on_system(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        let environment = Self::reserve(cache)?;
+        uv.create_environment_on_system(interpreter, &environment.path())?;
+        Ok(environment)
     }
 
-    fn make(cache: &Cache, interpreter: &Interpreter, uv: &Uv, with_system_packages: bool) -> Result<Self> {
+    fn reserve(cache: &Cache) -> Result<Self> {
         cache.remove_abandoned();
         let environment = Self { directory: cache.scratch("fresh")? };
-        uv.create_environment(interpreter, &environment.path(), with_system_packages)?;
         fs::create_dir(environment.neutral_directory())?;
         Ok(environment)
     }

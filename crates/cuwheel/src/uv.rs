@@ -157,20 +157,19 @@ impl Uv {
         Ok(fs::read_to_string(&resolved)?)
     }
 
-    /// Creates a virtual environment that may be moved, which sees the interpreter's packages behind its own if
-    /// `with_system_packages`.
-    pub fn create_environment(
-        &self,
-        interpreter: &Interpreter,
-        directory: &Path,
-        with_system_packages: bool,
-    ) -> Result<()> {
-        let process = self
-            .process()
-            .args(["venv", "--quiet", "--relocatable", "--no-project"])
-            .args(with_system_packages.then_some("--system-site-packages"))
-            .arg("--python");
-        let process = process.arg(&interpreter.base_executable).arg(directory);
+    /// Creates a virtual environment that may be moved.
+    pub fn create_environment(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
+        self.venv(interpreter, directory, None)
+    }
+
+    /// Creates a virtual environment that may be moved, and that sees the interpreter's packages behind its own.
+    pub fn create_environment_on_system(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
+        self.venv(interpreter, directory, Some("--system-site-packages"))
+    }
+
+    fn venv(&self, interpreter: &Interpreter, directory: &Path, option: Option<&str>) -> Result<()> {
+        let process = self.process().args(["venv", "--quiet", "--relocatable", "--no-project"]).args(option);
+        let process = process.arg("--python").arg(&interpreter.base_executable).arg(directory);
         self.run(&process, "create a virtual environment").map(drop)
     }
 

@@ -245,7 +245,7 @@ impl<'a> Plan<'a> {
         let uv = self.uv(&cache, output)?;
         output.step("test-gpu", &format!("{} on {}", under_test.wheel.file_name(), self.interpreter));
         let environment = if self.arguments.run.system_site_packages {
-            FreshEnvironment::with_system_packages(&cache, &self.interpreter, &uv)?
+            FreshEnvironment::create_on_system(&cache, &self.interpreter, &uv)?
         } else {
             FreshEnvironment::create(&cache, &self.interpreter, &uv)?
         };

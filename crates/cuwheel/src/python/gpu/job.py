@@ -31,7 +31,7 @@ class Job:
         self.directory = Path(directory)
         self.timeout_s = arguments.timeout or self.manifest["timeout_s"]
         self.total_timeout_s = arguments.total_timeout or self.manifest["total_timeout_s"]
-        self.without_gpu = "--gpus off" if arguments.gpu == "off" else "this machine has none that is fit"
+        self.without_gpu = "--gpu off" if arguments.gpu == "off" else "this machine has none that is fit"
         self.python = None
         self.site_packages = None
 
@@ -86,7 +86,7 @@ class Job:
         stage = self.root / "tests"
         return [
             *(self.python, "-I", "-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
-            *("-p", "no:cacheprovider", "--rootdir", str(stage), "-q"),
+            *("--rootdir", str(stage), "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
             *paths,
             *arguments,

@@ -145,12 +145,13 @@ class Records:
         """Why the run failed, each as a line; none when it succeeded."""
         counts = self.counts()
         faults = [f"{incident['kind']}: {incident['message']}" for incident in self.incidents if incident["test"] is None]
-        if counts["failed"]:
-            faults.append(f"{counts['failed']} tests failed")
-        if counts["errors"]:
-            faults.append(f"{counts['errors']} test files could not be collected")
-        if counts["not_run"]:
-            faults.append(f"{counts['not_run']} tests were not run")
+        for name, one, many in [
+            ("failed", "test failed", "tests failed"),
+            ("errors", "test file could not be collected", "test files could not be collected"),
+            ("not_run", "test was not run", "tests were not run"),
+        ]:
+            if counts[name]:
+                faults.append(f"{counts[name]} {one if counts[name] == 1 else many}")
         for path, owner in intruders:
             faults.append(f"{path} was loaded instead of {owner}")
         if policy == "required":
