@@ -40,7 +40,7 @@ pub enum Command {
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),
     /// Run the GPU tests against the installed wheel, here or from a bundle elsewhere
-    TestGpu(test_gpu::Arguments),
+    TestGpu(Box<test_gpu::Arguments>),
     /// Inspect wheels by named rules, from anywhere
     CheckWheel(check_wheel::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks

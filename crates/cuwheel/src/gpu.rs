@@ -5,5 +5,6 @@
 pub mod archive;
 pub mod content;
 pub mod layout;
+pub mod suite;
 pub mod target;
 pub mod wheelhouse;

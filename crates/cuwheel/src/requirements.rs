@@ -209,6 +209,17 @@ impl Lock {
         Self::new(project, "test-gpu", inputs, Vec::new())
     }
 
+    /// A lock that nobody commits, at `path`: of a suite that is no part of the project.
+    pub fn of_suite(project: &Project, path: PathBuf, inputs: Vec<String>) -> Self {
+        Self {
+            path,
+            name: "suite".to_owned(),
+            inputs,
+            without_dependencies: Vec::new(),
+            python_floor: project.python_floor,
+        }
+    }
+
     /// The lock of what the project needs at run time, if it needs anything.
     pub fn of_runtime(project: &Project) -> Option<Self> {
         let inputs = project.dependencies.clone();

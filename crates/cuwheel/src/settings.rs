@@ -312,6 +312,11 @@ impl Settings {
                     .into());
             }
         }
+        if values.texts_by_name("test.variants").contains_key("gpu") {
+            return Err(Failure::usage("tool.cuwheel.test.variants.gpu would share its lock with test-gpu")
+                .remedy("give the variant another name, or use tool.cuwheel.test-gpu")
+                .into());
+        }
         let linker = match values.text("linker").as_str() {
             "zig" => Linker::Zig,
             "system" => Linker::System,

@@ -109,12 +109,18 @@ impl WheelUnderTest {
             None => build(project, common, (interpreter, locked), output)?,
         };
         let path = files::absolute(&path)?;
-        let wheel = Wheel::open(&path).map_err(inspection::unreadable)?;
-        if !wheel.name().is_distribution(&project.name) {
-            return Err(Failure::usage(format!("{} is no wheel of {}", wheel.file_name(), project.name))
+        let under_test = Self::open(path)?;
+        if !under_test.wheel.name().is_distribution(&project.name) {
+            return Err(Failure::usage(format!("{} is no wheel of {}", under_test.wheel.file_name(), project.name))
                 .remedy("give a wheel of the project whose tests are run")
                 .into());
         }
+        Ok(under_test)
+    }
+
+    /// Any wheel.
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
+        let wheel = Wheel::open(&path).map_err(inspection::unreadable)?;
         Ok(Self { path, wheel })
     }
 }

@@ -19,6 +19,7 @@ use crate::error::{Failure, Result};
 use crate::files;
 use crate::gpu::archive::{self, Format};
 use crate::gpu::layout::{self, Contents, Parts};
+use crate::gpu::suite::Suite;
 use crate::gpu::target::{Platform, Target};
 use crate::gpu::wheelhouse;
 use crate::inspection;
@@ -39,6 +40,12 @@ pub struct Arguments {
     /// Test this wheel instead of building one
     #[arg(long, value_name = "PATH")]
     pub wheel: Option<PathBuf>,
+    /// Run the tests of this file, directory or installed package instead of the project's; with --wheel, of any wheel
+    #[arg(long, value_name = "PATH|PACKAGE")]
+    pub suite: Option<String>,
+    /// With --suite: a requirement of its tests beside those of the wheel; repeatable
+    #[arg(long, value_name = "REQUIREMENT", requires = "suite")]
+    pub with: Vec<String>,
     /// Test on this Python: a version (3.12, 3.13t) or a path
     #[arg(long, value_name = "VERSION|PATH")]
     pub python: Option<Request>,
@@ -77,6 +84,9 @@ pub struct RunArguments {
     /// Seconds that the whole run may take
     #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub total_timeout: Option<u64>,
+    /// Compare with an earlier report: tests that failed there may fail
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
     /// Write a JUnit report
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
@@ -135,6 +145,7 @@ struct Plan<'a> {
     project: &'a Project,
     arguments: &'a Arguments,
     interpreter: Interpreter,
+    suite: Suite,
     lock: Lock,
     access: Access,
     bundle: Option<Bundle>,
@@ -156,8 +167,7 @@ pub fn execute(project: &dyn Fn() -> Result<Project>, arguments: &Arguments, out
     if arguments.common.dry_run {
         return Ok(Outcome::done(plan.render(), plan.to_json()));
     }
-    let with = (&plan.interpreter, plan.access.locked);
-    let wheel = WheelUnderTest::get(&project, arguments.wheel.as_deref(), &arguments.common, with, output)?;
+    let wheel = plan.wheel(output)?;
     match &plan.bundle {
         Some(bundle) => plan.make_bundle(bundle, &wheel, output),
         None => plan.run_here(&wheel, output),
@@ -166,9 +176,10 @@ pub fn execute(project: &dyn Fn() -> Result<Project>, arguments: &Arguments, out
 
 impl<'a> Plan<'a> {
     fn new(project: &'a Project, arguments: &'a Arguments, output: &Output) -> Result<Self> {
+        let suite = Suite::parse(arguments.suite.as_deref())?;
         let lock = Lock::of_gpu_tests(project);
         let access = Access { offline: arguments.common.offline, locked: arguments.locked };
-        check_early(project, arguments, &lock, access)?;
+        check_early(project, arguments, (&suite, &lock), access)?;
         let elsewhere = &arguments.elsewhere;
         // A wheel without the limited API is built by the Python that it is for.
         let is_specific = project.abi3.floor().is_none() && arguments.wheel.is_none();
@@ -182,11 +193,38 @@ impl<'a> Plan<'a> {
             }
             _ => None,
         };
-        Ok(Self { project, arguments, interpreter, lock, access, bundle })
+        Ok(Self { project, arguments, interpreter, suite, lock, access, bundle })
     }
 
-    fn paths(&self) -> &[String] {
-        &self.project.settings.test_gpu.paths
+    /// The wheel under test: with a suite it may be any wheel.
+    fn wheel(&self, output: &Output) -> Result<WheelUnderTest> {
+        match (&self.suite, &self.arguments.wheel) {
+            (Suite::Path(_) | Suite::Package(_), Some(path)) => WheelUnderTest::open(files::absolute(path)?),
+            (_, given) => {
+                let with = (&self.interpreter, self.access.locked);
+                WheelUnderTest::get(self.project, given.as_deref(), &self.arguments.common, with, output)
+            }
+        }
+    }
+
+    /// The lock of what is installed beside the wheel: the committed one, or one for a suite, made in `scratch`.
+    fn ready_lock(&self, wheel: &Wheel, scratch: &Path, uv: &Uv, output: &Output) -> Result<Lock> {
+        if self.suite == Suite::Project {
+            self.lock.ensure(self.access.policy(), &|| Ok(uv.clone()), output)?;
+            return Ok(self.lock.clone());
+        }
+        let inputs = Suite::requirements(self.project, wheel, &self.arguments.with);
+        let lock = Lock::of_suite(self.project, scratch.join("suite.txt"), inputs);
+        lock.update(uv, false, output)?;
+        Ok(lock)
+    }
+
+    fn tests(&self) -> String {
+        match &self.suite {
+            Suite::Package(name) => format!("the installed package {name}"),
+            Suite::Path(path) => format!("{}, copied", path.display()),
+            Suite::Project => format!("{}, copied out of the tree", self.suite.paths(self.project).join(", ")),
+        }
     }
 
     fn contents<'w>(&'w self, under_test: &'w WheelUnderTest) -> Contents<'w> {
@@ -194,7 +232,7 @@ impl<'a> Plan<'a> {
         Contents {
             project: self.project,
             wheel: (&under_test.wheel, &under_test.path),
-            paths: self.paths(),
+            suite: &self.suite,
             timeout_s: run.timeout.unwrap_or(settings.timeout_s),
             total_timeout_s: run.total_timeout.unwrap_or(settings.total_timeout_s),
         }
@@ -207,10 +245,18 @@ impl<'a> Plan<'a> {
             Some(path) => _ = writeln!(text, "wheel         {}", path.display()),
             None => text += "wheel         from build-wheel\n",
         }
-        let state = if self.lock.is_current() { "current" } else { "to be resolved" };
-        let _ = writeln!(text, "requires      {}", self.lock.inputs().join(", "));
-        let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
-        let _ = writeln!(text, "tests         {}, copied out of the tree", self.paths().join(", "));
+        if self.suite == Suite::Project {
+            let state = if self.lock.is_current() { "current" } else { "to be resolved" };
+            let _ = writeln!(text, "requires      {}", self.lock.inputs().join(", "));
+            let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
+        } else {
+            text += "requires      what the wheel depends on, pytest";
+            for requirement in &self.arguments.with {
+                let _ = write!(text, ", {requirement}");
+            }
+            text += "\n";
+        }
+        let _ = writeln!(text, "tests         {}", self.tests());
         if let Some(bundle) = &self.bundle {
             let _ = writeln!(text, "bundle        {} for {}", bundle.path.display(), bundle.target);
         } else {
@@ -228,7 +274,8 @@ impl<'a> Plan<'a> {
             "interpreter": self.interpreter,
             "requirements": self.lock.inputs(),
             "lock_is_current": self.lock.is_current(),
-            "paths": self.paths(),
+            "paths": self.suite.paths(self.project),
+            "package": self.suite.package(),
             "gpu": self.arguments.run.gpu.name(),
             "gpus": self.arguments.run.gpus,
             "bundle": self.bundle.as_ref().map(|bundle| json!({
@@ -242,14 +289,15 @@ impl<'a> Plan<'a> {
     /// Makes the environment, lays the run out beside it and hands over to it.
     fn run_here(&self, under_test: &WheelUnderTest, output: &Output) -> Result<Outcome> {
         let cache = Cache::locate()?;
-        let uv = self.uv(&cache, output)?;
+        let uv = Uv::find(&self.interpreter, &cache, &self.project.root, self.access.offline, output)?;
         output.step("test-gpu", &format!("{} on {}", under_test.wheel.file_name(), self.interpreter));
         let environment = if self.arguments.run.system_site_packages {
             FreshEnvironment::create_on_system(&cache, &self.interpreter, &uv)?
         } else {
             FreshEnvironment::create(&cache, &self.interpreter, &uv)?
         };
-        uv.sync(&environment.path(), &self.lock.path)?;
+        let lock = self.ready_lock(&under_test.wheel, &environment.neutral_directory(), &uv, output)?;
+        uv.sync(&environment.path(), &lock.path)?;
         uv.install_wheel(&environment.path(), &under_test.path)?;
         let root = environment.beside("gpu");
         self.contents(under_test).lay_out(&root)?;
@@ -262,12 +310,6 @@ impl<'a> Plan<'a> {
         hand_over(environment.isolated_python(), &root, self.arguments, &arguments)
     }
 
-    fn uv(&self, cache: &Cache, output: &Output) -> Result<Uv> {
-        let uv = Uv::find(&self.interpreter, cache, &self.project.root, self.access.offline, output)?;
-        self.lock.ensure(self.access.policy(), &|| Ok(uv.clone()), output)?;
-        Ok(uv)
-    }
-
     fn make_bundle(&self, bundle: &Bundle, under_test: &WheelUnderTest, output: &Output) -> Result<Outcome> {
         let Bundle { path, target } = bundle;
         let wheel = &under_test.wheel;
@@ -278,18 +320,19 @@ impl<'a> Plan<'a> {
                 .into());
         }
         let cache = Cache::locate()?;
-        let uv = self.uv(&cache, output)?;
+        let uv = Uv::find(&self.interpreter, &cache, &self.project.root, self.access.offline, output)?;
         let present = match &self.arguments.elsewhere.exclude_present {
             Some(list) => wheelhouse::present_packages(list)?,
             None => std::collections::BTreeSet::new(),
         };
         let scratch = cache.scratch("bundle")?;
         let tools = (&uv, &self.interpreter);
-        let house = wheelhouse::collect(&self.lock, target, &present, scratch.path(), tools, output)?;
+        let lock = self.ready_lock(wheel, scratch.path(), &uv, output)?;
+        let house = wheelhouse::collect(&lock, target, &present, scratch.path(), tools, output)?;
         let root = scratch.path().join("root");
         output.step("bundle", &path.display().to_string());
         let parts = self.contents(under_test).lay_out_bundle(&root, target, &house)?;
-        let top = format!("{}-{}-gpu-tests", self.project.distribution(), self.project.version);
+        let top = format!("{}-{}-gpu-tests", wheel.name().distribution(), wheel.name().version());
         archive::write(&root, &top, path)?;
         describe_bundle(path, &top, wheel, &parts)
     }
@@ -337,7 +380,9 @@ fn run_arguments(run: &RunArguments, output: &Output) -> Result<Vec<OsString>> {
     for (name, seconds) in [("--timeout", run.timeout), ("--total-timeout", run.total_timeout)] {
         arguments.extend(seconds.into_iter().flat_map(|seconds| [name.into(), seconds.to_string().into()]));
     }
-    for (name, path) in [("--junit", &run.junit), ("--report", &run.report), ("--html", &run.html)] {
+    let files =
+        [("--baseline", &run.baseline), ("--junit", &run.junit), ("--report", &run.report), ("--html", &run.html)];
+    for (name, path) in files {
         if let Some(path) = path {
             arguments.extend([name.into(), files::absolute(path)?.into()]);
         }
@@ -381,7 +426,7 @@ fn outcome(mut report: Value, json: bool) -> Result<Outcome> {
 }
 
 /// Refuses what would only be noticed after minutes of work.
-fn check_early(project: &Project, arguments: &Arguments, lock: &Lock, access: Access) -> Result<()> {
+fn check_early(project: &Project, arguments: &Arguments, (suite, lock): (&Suite, &Lock), access: Access) -> Result<()> {
     match &arguments.wheel {
         Some(path) if path.is_file() => drop(Wheel::open(&files::absolute(path)?).map_err(inspection::unreadable)?),
         Some(path) => {
@@ -390,6 +435,9 @@ fn check_early(project: &Project, arguments: &Arguments, lock: &Lock, access: Ac
                 .into());
         }
         None => inspection::check_compatibility(&project.settings.compatibility)?,
+    }
+    if *suite != Suite::Project {
+        return Ok(());
     }
     for path in project.settings.test_gpu.paths.iter().map(|path| project.root.join(path)) {
         if !path.exists() {

@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::content;
+use super::suite::Suite;
 use super::target::Target;
 use super::wheelhouse::Wheelhouse;
 use crate::error::Result;
@@ -37,6 +38,7 @@ macro_rules! modules {
 /// The package of the runner.
 const RUNNER: &[(&str, &str)] = modules![
     "__init__.py",
+    "baseline.py",
     "driver.py",
     "environment.py",
     "job.py",
@@ -58,8 +60,8 @@ pub struct Contents<'a> {
     pub project: &'a Project,
     /// The wheel under test with its path.
     pub wheel: (&'a Wheel, &'a Path),
-    /// The tests, relative to the project.
-    pub paths: &'a [String],
+    /// Which tests.
+    pub suite: &'a Suite,
     /// Seconds that one test may take.
     pub timeout_s: u64,
     /// Seconds that a run may take.
@@ -104,15 +106,34 @@ impl Contents<'_> {
 
     fn write(&self, directory: &Path, target: Option<&Target>, wheelhouse: &Wheelhouse) -> Result<()> {
         fs::create_dir_all(directory)?;
-        pytest::stage_tests(self.project, self.paths, &directory.join("tests"))?;
+        self.stage(&directory.join("tests"))?;
         lay_out_runner(directory)?;
         let manifest = self.manifest(target, wheelhouse)?;
         fs::write(directory.join("environment.json"), format!("{manifest:#}\n"))?;
         Ok(())
     }
 
+    fn stage(&self, directory: &Path) -> Result<()> {
+        match self.suite {
+            Suite::Project => pytest::stage_tests(self.project, &self.suite.paths(self.project), directory),
+            Suite::Package(_) => Ok(fs::create_dir(directory)?),
+            Suite::Path(path) => {
+                let target = directory.join(path.file_name().unwrap_or_default());
+                if path.is_dir() {
+                    return files::copy_tree(path, &target);
+                }
+                fs::create_dir(directory)?;
+                fs::copy(path, target)?;
+                Ok(())
+            }
+        }
+    }
+
     fn manifest(&self, target: Option<&Target>, wheelhouse: &Wheelhouse) -> Result<serde_json::Value> {
         let (wheel, _) = self.wheel;
+        // The arguments of the project's runs are for its own tests.
+        let pytest_args: &[String] =
+            if *self.suite == Suite::Project { &self.project.settings.test_gpu.pytest_args } else { &[] };
         let house = wheelhouse
             .wheels
             .iter()
@@ -123,8 +144,8 @@ impl Contents<'_> {
             .collect::<Result<Vec<_>>>()?;
         Ok(json!({
             "schema": SCHEMA,
-            "project": self.project.name,
-            "version": self.project.version,
+            "project": wheel.metadata().name(),
+            "version": wheel.metadata().version(),
             "wheels": [{
                 "file": wheel.file_name(),
                 "sha256": wheel.sha256().to_string(),
@@ -134,8 +155,9 @@ impl Contents<'_> {
             "expects": wheelhouse.expects,
             "for_python": target.map(Target::version_text),
             "platform": target.map(|target| target.platform.to_string()),
-            "paths": self.paths,
-            "pytest_args": self.project.settings.test_gpu.pytest_args,
+            "paths": self.suite.paths(self.project),
+            "package": self.suite.package(),
+            "pytest_args": pytest_args,
             "timeout_s": self.timeout_s,
             "total_timeout_s": self.total_timeout_s,
             "proof": pytest::expectation_of(wheel),

@@ -7,6 +7,7 @@ mod front_ends;
 mod gpu_bundle;
 mod gpu_preflight;
 mod gpu_run;
+mod gpu_suite;
 mod isolation;
 mod repository;
 mod support;

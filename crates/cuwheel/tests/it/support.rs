@@ -193,8 +193,13 @@ impl GpuProject {
 
     /// `cuwheel test-gpu` of the wheel, on the stand-in driver with its default settings; `arguments` go to it.
     pub(crate) fn test_gpu(&self, arguments: &[&str]) -> Command {
+        self.test_gpu_of(&self.project.wheel, arguments)
+    }
+
+    /// The same of any wheel.
+    pub(crate) fn test_gpu_of(&self, wheel: &Path, arguments: &[&str]) -> Command {
         let mut command = cuwheel(&self.project.tree.root);
-        command.args(["test-gpu", "--wheel"]).arg(&self.project.wheel).args(arguments);
+        command.args(["test-gpu", "--wheel"]).arg(wheel).args(arguments);
         command.env("LD_LIBRARY_PATH", self.driver.path()).env("CUDA_STUB", "");
         command.env_remove("CUDA_VISIBLE_DEVICES");
         command

@@ -82,13 +82,15 @@ class Job:
     def command(self):
         """The command line of a worker."""
         arguments = self.manifest["pytest_args"] + self.arguments.pytest
-        paths = [] if self.arguments.has_paths else self.manifest["paths"]
-        stage = self.root / "tests"
+        package = self.manifest["package"]
+        paths = ["--pyargs", package] if package else self.manifest["paths"]
+        # Names of tests are relative to this directory, and have to be the same wherever the environment is.
+        base = self.site_packages if package else str(self.root / "tests")
         return [
             *(self.python, "-I", "-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
-            *("--rootdir", str(stage), "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
+            *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
-            *paths,
+            *([] if self.arguments.has_paths else paths),
             *arguments,
         ]
 

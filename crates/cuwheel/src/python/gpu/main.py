@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import Problem, report
+from . import Problem, baseline, report
 from .job import Job
 
 RESULTS = "results"
@@ -40,6 +40,7 @@ def _parser():
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report")
     parser.add_argument("--report", metavar="FILE", help="write the report as JSON")
     parser.add_argument("--html", metavar="FILE", help="write the report as one HTML page")
+    parser.add_argument("--baseline", metavar="FILE", help="compare with an earlier report: what failed there may fail")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     # What `test-gpu` says: an environment that is ready, and that the arguments of pytest name paths.
     parser.add_argument("--environment", help=argparse.SUPPRESS)
@@ -100,7 +101,7 @@ def run(root, arguments):
             )
         except Problem as problem:
             return {"schema": 1, **base, "problem": problem.document(), "exit_code": problem.exit_code}
-        return {**base, **document, "exit_code": int(bool(document["faults"]))}
+        return {**base, **document}
 
 
 def _write(arguments, document):
@@ -142,6 +143,8 @@ def main(root, argv):
     arguments = parse(argv)
     try:
         document = _read(arguments.from_report) if arguments.from_report else run(Path(root), arguments)
+        if arguments.baseline or not arguments.from_report:
+            baseline.judge(document, arguments.baseline)
         document["summary"] = report.summary(document)
         _write(arguments, document)
     except Problem as problem:

@@ -142,11 +142,10 @@ class Records:
         return [{"reason": reason, "count": count} for reason, count in reasons.most_common()]
 
     def faults(self, policy, intruders):
-        """Why the run failed, each as a line; none when it succeeded."""
+        """Why the run failed, beside tests that failed: each as a line."""
         counts = self.counts()
         faults = [f"{incident['kind']}: {incident['message']}" for incident in self.incidents if incident["test"] is None]
         for name, one, many in [
-            ("failed", "test failed", "tests failed"),
             ("errors", "test file could not be collected", "test files could not be collected"),
             ("not_run", "test was not run", "tests were not run"),
         ]:

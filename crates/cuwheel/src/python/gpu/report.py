@@ -84,9 +84,25 @@ def summary(document):
         if test["outcome"] == "failed":
             lines.append(f"failed   {test['id']}: {first_line(test['text'])}")
     lines += [f"error    {error['path']}: {first_line(error['text'])}" for error in document["collection_errors"]]
+    lines += _baseline_lines(document.get("baseline"))
     lines += [f"fault    {fault}" for fault in document["faults"]]
     lines.append(counts_line(document) + f" ({document['executed_gpu_tests']} GPU tests executed)")
     return "\n".join(lines) + "\n"
+
+
+def _baseline_lines(found):
+    """What changed since an earlier report."""
+    if not found:
+        return []
+    lines = [f"worse    {test['id']}: was {test['was']}, is {test['is']}" for test in found["regressions"]]
+    counts = (
+        (len(found["regressions"]), "regressed"),
+        (len(found["new_failures"]), "new and failed"),
+        (len(found["known_failures"]), "failed before as well"),
+        (len(found["mended"]), "mended"),
+    )
+    text = ", ".join(f"{count} {what}" for count, what in counts)
+    return [*lines, f"baseline {text}, of {found['tests']} tests then"]
 
 
 def as_json(document):
@@ -213,6 +229,8 @@ def _html_of_run(document):
         parts.append(f"<details open><summary class=bad>{summary_line}</summary><pre>{text}</pre></details>")
     for error in document["collection_errors"]:
         parts.append(f"<details open><summary class=bad>{html.escape(error['path'])}</summary><pre>{html.escape(error['text'])}</pre></details>")
+    if document.get("baseline"):
+        parts += ["<h2>Since the baseline</h2>", f"<pre>{html.escape(chr(10).join(_baseline_lines(document['baseline'])))}</pre>"]
     if document["skips"]:
         rows = [(skip["count"], skip["reason"]) for skip in document["skips"]]
         parts += ["<h2>Skipped</h2>", _table(("tests", "reason"), rows)]
