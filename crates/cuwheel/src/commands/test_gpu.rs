@@ -78,6 +78,9 @@ pub struct RunArguments {
     /// Allow CUDA libraries that are not those of the environment's packages
     #[arg(long)]
     pub keep_env: bool,
+    /// Run the tests under this tool of compute-sanitizer
+    #[arg(long, value_name = "TOOL")]
+    pub sanitizer: Option<Sanitizer>,
     /// Seconds that one test may take
     #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub timeout: Option<u64>,
@@ -127,6 +130,30 @@ pub enum Policy {
     Auto,
     /// GPU tests are left out.
     Off,
+}
+
+/// A tool of compute-sanitizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sanitizer {
+    /// Accesses out of bounds and misaligned.
+    Memcheck,
+    /// Hazards between accesses to shared memory.
+    Racecheck,
+    /// Reads of memory that nobody has written.
+    Initcheck,
+    /// Wrong uses of barriers.
+    Synccheck,
+}
+
+impl Sanitizer {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Memcheck => "memcheck",
+            Self::Racecheck => "racecheck",
+            Self::Initcheck => "initcheck",
+            Self::Synccheck => "synccheck",
+        }
+    }
 }
 
 impl Policy {
@@ -387,6 +414,7 @@ fn run_arguments(run: &RunArguments, output: &Output) -> Result<Vec<OsString>> {
             arguments.extend([name.into(), files::absolute(path)?.into()]);
         }
     }
+    arguments.extend(run.sanitizer.into_iter().flat_map(|tool| ["--sanitizer".into(), tool.name().into()]));
     arguments.extend(run.keep_env.then(|| "--keep-env".into()));
     arguments.extend(output.is_quiet().then(|| "--quiet".into()));
     Ok(arguments)

@@ -49,6 +49,7 @@ const RUNNER: &[(&str, &str)] = modules![
     "provenance.py",
     "records.py",
     "report.py",
+    "sanitizer.py",
     "worker.py",
 ];
 const PROGRAM: &str = include_str!("../python/gpu/run.py");

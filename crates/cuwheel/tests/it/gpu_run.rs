@@ -232,3 +232,54 @@ def test_loads_a_copy():
         assert_eq!(named.contains(&intruder), code == 1, "{named}");
     }
 }
+
+/// Runs what it is given, and lets the tests write what the true program would.
+const SANITIZER: &str = "#!/bin/sh
+[ \"$1 $2\" = '--tool racecheck' ] || exit 9
+while [ \"$1\" != --log-file ]; do shift; done
+export FINDINGS=\"$2\"
+shift 2
+echo '========= COMPUTE-SANITIZER' > \"$FINDINGS\"
+\"$@\"
+code=$?
+echo '========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)' >> \"$FINDINGS\"
+exit $code
+";
+
+#[test]
+fn findings_of_the_sanitizer_are_those_of_the_test_that_ran() {
+    let project = project(
+        "\
+def test_races():
+    with open(os.environ['FINDINGS'], 'a') as log:
+        log.write('========= Error: Race reported between Write access at k+0x10\\n')
+        log.write('=========     and Read access at k+0x20 [4 hazards]\\n=========\\n')
+
+def test_after():
+    pass
+",
+    );
+    let tools = project.project.tree.beside("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let arguments = ["--json", "--sanitizer", "racecheck"];
+    if !std::path::Path::new("/usr/local/cuda/bin/compute-sanitizer").exists() {
+        let ran = run(&mut project.test_gpu(&arguments)).expect_code(3);
+        assert!(ran.stderr.contains("there is no compute-sanitizer on PATH"), "{}", ran.stderr);
+    }
+    let program = tools.join("compute-sanitizer");
+    std::fs::write(&program, SANITIZER).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = project.test_gpu(&arguments);
+    command.env("PATH", std::env::join_paths([tools.as_path(), "/usr/bin".as_ref(), "/bin".as_ref()]).unwrap());
+    command.env("CUWHEEL_PYTHON", crate::support::interpreter().base_executable);
+    let report = report(&run(&mut command).expect_code(1));
+    assert_eq!(report["sanitizer"], "racecheck");
+    let outcomes = outcomes(&report);
+    assert_eq!((outcomes["test_of_the_gpu"], outcomes["test_after"]), ("passed", "passed"));
+    let races = report["tests"].as_array().unwrap().iter().find(|test| test["outcome"] == "failed").unwrap();
+    let expected = serde_json::json!([{
+        "message": "Error: Race reported between Write access at k+0x10",
+        "details": ["and Read access at k+0x20 [4 hazards]"],
+    }]);
+    assert_eq!(races["findings"], expected);
+}

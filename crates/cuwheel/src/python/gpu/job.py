@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from . import Problem, environment, pool, preflight, provenance
+from . import Problem, environment, pool, preflight, provenance, sanitizer
 from .records import Records
 
 HIDDEN = (
@@ -22,16 +22,17 @@ HIDDEN = (
 
 
 class Job:
-    """A run of the tests under `root`, as `arguments` (see `main`) and the manifest say."""
+    """A run of the tests under `root`, as `arguments` (see `main`) and the manifest (`environment.json`) say."""
 
-    def __init__(self, root, arguments, directory):
-        self.root = Path(root)
-        self.manifest = json.loads((self.root / "environment.json").read_text(encoding="utf-8"))
+    def __init__(self, root, manifest, arguments, directory):
+        self.root = root
+        self.manifest = manifest
         self.arguments = arguments
         self.directory = Path(directory)
         self.timeout_s = arguments.timeout or self.manifest["timeout_s"]
         self.total_timeout_s = arguments.total_timeout or self.manifest["total_timeout_s"]
         self.without_gpu = "--gpu off" if arguments.gpu == "off" else "this machine has none that is fit"
+        self.sanitizer = sanitizer.find() if arguments.sanitizer else None
         self.python = None
         self.site_packages = None
 
@@ -79,20 +80,21 @@ class Job:
         proofs = (json.loads(path.read_text(encoding="utf-8")) for path in (self.directory / "proof").glob("proof-*.json"))
         return max((proof["modules"] for proof in proofs), default=0)
 
-    def command(self):
-        """The command line of a worker."""
+    def command(self, log):
+        """The command line of a worker; the sanitizer's log is written to `log`."""
         arguments = self.manifest["pytest_args"] + self.arguments.pytest
         package = self.manifest["package"]
         paths = ["--pyargs", package] if package else self.manifest["paths"]
         # Names of tests are relative to this directory, and have to be the same wherever the environment is.
         base = self.site_packages if package else str(self.root / "tests")
-        return [
+        command = [
             *(self.python, "-I", "-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
             *([] if self.arguments.has_paths else paths),
             *arguments,
         ]
+        return sanitizer.wrapped(self.sanitizer, self.arguments.sanitizer, log, command) if self.sanitizer else command
 
     def environment(self, indices):
         """The variables of a process that sees the devices of these indices."""
@@ -130,6 +132,7 @@ class Job:
         document["lacking"] = lacking.document() if lacking else None
         document["modules_proven"] = self.modules()
         document["libraries"]["intruders"] = [list(pair) for pair in intruders]
+        document["sanitizer"] = self.arguments.sanitizer
         document["faults"] = faults
         return document
 

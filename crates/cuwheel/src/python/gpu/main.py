@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import Problem, baseline, report
+from . import Problem, baseline, report, sanitizer
 from .job import Job
 
 RESULTS = "results"
@@ -34,6 +34,7 @@ def _parser():
     parser.add_argument("--gpus", default="all", metavar="all|N|LIST", help="the devices to use: all, a number, or 0,2")
     parser.add_argument("--system-site-packages", action="store_true", help="let the tests see this Python's packages")
     parser.add_argument("--keep-env", action="store_true", help="allow CUDA libraries from other places")
+    parser.add_argument("--sanitizer", choices=sanitizer.TOOLS, help="run the tests under compute-sanitizer")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="how long one test may take")
     parser.add_argument("--total-timeout", type=_seconds, metavar="SECONDS", help="how long the run may take")
     parser.add_argument("--results", metavar="DIR", help=f"where the reports are written (default: {RESULTS})")
@@ -85,16 +86,15 @@ def _show_test(arguments, test):
 def run(root, arguments):
     """Runs the tests under `root`; the report is returned, also when the machine lacks something."""
     with tempfile.TemporaryDirectory(prefix="cuwheel-gpu-", ignore_cleanup_errors=True) as directory:
-        job = Job(root, arguments, directory)
+        manifest = json.loads((root / "environment.json").read_text(encoding="utf-8"))
         base = {
-            "project": job.manifest["project"],
-            "version": job.manifest["version"],
-            "wheels": job.manifest["wheels"],
+            **{name: manifest[name] for name in ("project", "version", "wheels")},
             "policy": arguments.gpu,
             "gpus": arguments.gpus,
             "problem": None,
         }
         try:
+            job = Job(root, manifest, arguments, directory)
             document = job.execute(
                 lambda machine, lacking: _show_machine(arguments, machine, lacking),
                 lambda test: _show_test(arguments, test),

@@ -9,7 +9,7 @@ import collections
 import selectors
 import time
 
-from . import Problem, preflight
+from . import Problem, preflight, sanitizer
 from .worker import Worker
 
 END_S = 60
@@ -80,7 +80,10 @@ class Pool:
         name = f"worker-{self.started}"
         settings = {"devices": devices, "gpus": len(self.devices), "without_gpu": self.job.without_gpu}
         environment = self.job.environment([device["index"] for device in devices])
-        worker = Worker(name, (devices, several), self.job.directory, self.job.command(), settings, environment)
+        findings = sanitizer.Log(self.job.directory / f"{name}.findings")
+        command = self.job.command(findings.path)
+        worker = Worker(name, (devices, several), self.job.directory, command, settings, environment)
+        worker.findings = findings
         self.workers.append(worker)
         self.selector.register(worker.events, selectors.EVENT_READ, worker)
 
@@ -130,6 +133,7 @@ class Pool:
         self.records.report(worker, report)
 
     def _on_finish(self, worker, id):
+        self.records.findings(id, worker.findings.new_findings())
         worker.executed += 1
         worker.current = None
         worker.touch()
@@ -237,6 +241,7 @@ class Pool:
         return True
 
     def _forget(self, worker):
+        self.records.findings(None if worker.is_collecting else worker.current, worker.findings.new_findings())
         self.workers.remove(worker)
         self.selector.unregister(worker.events)
         self.records.worker(worker)

@@ -8,7 +8,7 @@ import platform
 import re
 import time
 
-from . import NEEDS, SCHEMA
+from . import NEEDS, SCHEMA, sanitizer
 
 # How tests say that there is no GPU at all, as opposed to a GPU that lacks something.
 _NO_GPU = re.compile(
@@ -95,6 +95,19 @@ class Records:
             test["output"].append(["log of the worker", log])
         self.incidents.append({"kind": kind, "test": name, "message": message, "log": log})
         self.on_finish(test)
+
+    def findings(self, name, found):
+        """Findings of the sanitizer: the test that ran has failed; those beside tests are incidents."""
+        for finding in found:
+            if name is None:
+                self.incident("sanitizer", None, finding["message"], sanitizer.text_of(finding))
+        test = self.tests.get(name)
+        if test is None or not found:
+            return
+        test["outcome"] = "failed"
+        test["findings"] = test.get("findings", []) + found
+        test["text"] = "\n".join(filter(None, [test["text"], found[0]["message"]]))
+        test["output"].append(["sanitizer", "\n".join(map(sanitizer.text_of, found))])
 
     def incident(self, kind, place, message, log=""):
         """Something that no test is to blame for, as far as is known."""

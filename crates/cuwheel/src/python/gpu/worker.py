@@ -26,6 +26,7 @@ class Worker:
         self.name = name
         self.devices, self.several = group
         self.ruined = False
+        self.findings = None
         self.waiting = []
         self.current = None
         self.executed = 0
