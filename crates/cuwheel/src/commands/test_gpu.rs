@@ -66,8 +66,14 @@ pub struct Arguments {
 /// How tests are run, in the words that a bundle's `run` takes as well.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunArguments {
-    /// Whether GPU tests must run (required), run where they can (auto), or are left out (off)
-    #[arg(long, value_name = "POLICY", default_value = "required", hide_default_value = true)]
+    /// Whether GPU tests must run, as they must by default, run where they can, or are left out
+    #[arg(
+        long,
+        value_name = "required|auto|off",
+        default_value = "required",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
     pub gpu: Policy,
     /// The devices to use: all, a number of them, or a list of indices such as 0,2
     #[arg(long, value_name = "all|N|LIST", default_value = "all", hide_default_value = true)]
@@ -79,7 +85,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub keep_env: bool,
     /// Run the tests under this tool of compute-sanitizer
-    #[arg(long, value_name = "TOOL")]
+    #[arg(long, value_name = "memcheck|racecheck|initcheck|synccheck", hide_possible_values = true)]
     pub sanitizer: Option<Sanitizer>,
     /// Seconds that one test may take
     #[arg(long, value_name = "SECONDS", value_parser = seconds())]

@@ -17,6 +17,10 @@ RESULTS = "results"
 """Where a bundle's run writes its reports, in the working directory."""
 
 
+POLICIES = ("required", "auto", "off")
+"""Whether GPU tests have to run; `--gpus` takes these words as well as devices."""
+
+
 def _seconds(text):
     value = int(text)
     if not 1 <= value <= 10_000_000:
@@ -30,7 +34,7 @@ def _parser():
         description="Runs the GPU tests of this bundle against its wheel. Arguments after -- go to pytest.",
         allow_abbrev=False,
     )
-    parser.add_argument("--gpu", choices=["required", "auto", "off"], default="required", help="whether GPU tests must run")
+    parser.add_argument("--gpu", choices=POLICIES, default="required", help="whether GPU tests must run")
     parser.add_argument("--gpus", default="all", metavar="all|N|LIST", help="the devices to use: all, a number, or 0,2")
     parser.add_argument("--system-site-packages", action="store_true", help="let the tests see this Python's packages")
     parser.add_argument("--keep-env", action="store_true", help="allow CUDA libraries from other places")
@@ -57,6 +61,8 @@ def parse(argv):
     split = argv.index("--") if "--" in argv else len(argv)
     arguments = _parser().parse_args(argv[:split])
     arguments.pytest = argv[split + 1 :]
+    if arguments.gpus in POLICIES:
+        arguments.gpu, arguments.gpus = arguments.gpus, "all"
     if not arguments.result:
         # Bare names of files in the bundle replace the paths that it was made with, as they do for pytest.
         stage = Path(__file__).resolve().parents[2] / "tests"
