@@ -144,3 +144,31 @@ fn a_bundle_that_could_not_run_is_not_made() {
         assert!(ran.stderr.contains(message), "{message}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn a_job_that_is_ended_from_outside_leaves_a_report_and_no_process() {
+    let test = format!(
+        "{TEST}\ndef test_hangs():\n    import os, time\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
+    );
+    let project = GpuProject::new(&test);
+    let (archive, _) = bundle(&project, "gpu.tar.gz");
+    let elsewhere = Elsewhere::unpack(&archive);
+    let mut command = Command::new(interpreter().base_executable);
+    command.arg(elsewhere.root.join("run")).current_dir(&elsewhere.tree.root);
+    command.env("LD_LIBRARY_PATH", project.driver()).env("CUDA_STUB", "").env_remove("CUDA_VISIBLE_DEVICES");
+    let mut child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let pid = elsewhere.root.join("tests/pid");
+    let written = || std::fs::read_to_string(&pid).ok().filter(|pid| !pid.is_empty());
+    while written().is_none() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before the test began");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let runner = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(runner, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report = std::fs::read_to_string(elsewhere.tree.root.join("results/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["tests"][0]["outcome"], "passed");
+    assert_eq!(report["faults"][0], "interrupted: the run was ended from outside");
+    assert!(!cuwheel::process::is_alive(&written().unwrap()), "the worker still runs");
+}

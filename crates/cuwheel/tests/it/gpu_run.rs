@@ -147,7 +147,10 @@ fn a_run_that_takes_too_long_ends_with_what_it_knows() {
     let report = report(&ran);
     assert_eq!(outcomes(&report)["test_of_the_gpu"], "passed");
     assert_eq!(outcomes(&report)["test_after"], "not-run");
-    assert_eq!(report["faults"][0], "total-timeout: the run took longer than 6 s");
+    assert_eq!(
+        report["faults"][0],
+        "total-timeout: the run took longer than 6 s, while tests/gpu/test_it.py::test_hangs ran"
+    );
 }
 
 #[test]

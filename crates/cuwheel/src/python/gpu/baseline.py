@@ -4,6 +4,7 @@ import json
 
 from . import Problem
 
+INTERRUPTED = 130
 GOOD = ("passed", "xfailed", "xpassed")
 
 
@@ -41,4 +42,5 @@ def judge(document, path=None):
     if path:
         document["baseline"] = found = compare(document["tests"], read(path))
         bad = len(found["regressions"]) + len(found["new_failures"])
-    document["exit_code"] = int(bool(document["faults"]) or bad > 0)
+    interrupted = any(incident["kind"] == "interrupted" for incident in document["incidents"])
+    document["exit_code"] = INTERRUPTED if interrupted else int(bool(document["faults"]) or bad > 0)

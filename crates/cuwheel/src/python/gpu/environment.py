@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
@@ -53,12 +54,21 @@ def create(root, manifest, directory, system_site_packages):
     venv.EnvBuilder(system_site_packages=system_site_packages, symlinks=True).create(directory)
     python = Path(directory) / "bin" / "python"
     site_packages = site_packages_of(python)
+    if system_site_packages and sys.prefix != sys.base_prefix:
+        _show_active_environment(Path(site_packages))
     names = [("wheelhouse", wheel["file"]) for wheel in manifest["wheelhouse"]]
     names += [("wheels", wheel["file"]) for wheel in manifest["wheels"]]
     for part, name in names:
         install(root / part / name, Path(site_packages), Path(directory))
     check_expected(python, manifest["expects"])
     return str(python)
+
+
+def _show_active_environment(site_packages):
+    """Lets a new environment see the packages of the one that this program runs in, behind all others."""
+    active = sysconfig.get_path("purelib")
+    line = f"import site; site.addsitedir({active!r})\n"
+    (site_packages / "zz_cuwheel_active_environment.pth").write_text(line, encoding="utf-8")
 
 
 def site_packages_of(python):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from . import Problem, environment, pool, preflight, provenance, sanitizer
 from .records import Records
+from .worker import Launch
 
 HIDDEN = (
     "PYTHONPATH",
@@ -50,6 +51,7 @@ class Job:
             link = Path(self.site_packages) / name
             if not link.exists():
                 link.symlink_to(self.root / "runner" / name)
+        (self.directory / "empty").mkdir()
         proof = self.directory / "proof"
         proof.mkdir()
         expected = {"site_packages": self.site_packages, **self.manifest["proof"]}
@@ -80,13 +82,14 @@ class Job:
         proofs = (json.loads(path.read_text(encoding="utf-8")) for path in (self.directory / "proof").glob("proof-*.json"))
         return max((proof["modules"] for proof in proofs), default=0)
 
-    def command(self, log):
-        """The command line of a worker; the sanitizer's log is written to `log`."""
+    def launch(self, indices, log):
+        """How a worker is started that sees the devices of these indices; the sanitizer's log is written to `log`."""
         arguments = self.manifest["pytest_args"] + self.arguments.pytest
         package = self.manifest["package"]
         paths = ["--pyargs", package] if package else self.manifest["paths"]
         # Names of tests are relative to this directory, and have to be the same wherever the environment is.
         base = self.site_packages if package else str(self.root / "tests")
+        directory = self.directory / "empty" if package else self.root / "tests"
         command = [
             *(self.python, "-I", "-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
@@ -94,7 +97,9 @@ class Job:
             *([] if self.arguments.has_paths else paths),
             *arguments,
         ]
-        return sanitizer.wrapped(self.sanitizer, self.arguments.sanitizer, log, command) if self.sanitizer else command
+        if self.sanitizer:
+            command = sanitizer.wrapped(self.sanitizer, self.arguments.sanitizer, log, command)
+        return Launch(command, self.environment(indices), directory)
 
     def environment(self, indices):
         """The variables of a process that sees the devices of these indices."""
@@ -117,12 +122,11 @@ class Job:
         machine, lacking = self.examine()
         on_machine(machine, lacking)
         records = Records(on_finish)
-        directory = os.getcwd()
-        os.chdir(self.root / "tests")
         try:
             pool.Pool(self, machine["devices"] if machine else [], records).run()
-        finally:
-            os.chdir(directory)
+        except KeyboardInterrupt:
+            # What ran until then is worth a report: a scheduler ends jobs this way.
+            records.incident("interrupted", None, "the run was ended from outside")
         self.check_violations()
         self.check_identity("after the tests")
         intruders = [] if self.arguments.keep_env else provenance.intruders(records.libraries, self.site_packages)

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a test failed or the run was not of the wheel, 2 bad usage
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -119,8 +120,11 @@ def _write(arguments, document):
     for kind, path in targets.items():
         if path:
             text = {"report": report.as_json, "junit": report.as_junit, "html": report.as_html}[kind](document)
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+            try:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+            except OSError as error:
+                raise Problem("no-space", f"a report cannot be written: {error}", "give another place for it") from None
 
 
 def _read(directory):
@@ -147,6 +151,7 @@ def _finish(arguments, document):
 def main(root, argv):
     """Runs the command line; the exit code is returned."""
     arguments = parse(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         document = _read(arguments.from_report) if arguments.from_report else run(Path(root), arguments)
         if arguments.baseline or not arguments.from_report:
@@ -155,4 +160,6 @@ def main(root, argv):
         _write(arguments, document)
     except Problem as problem:
         document = {"summary": "", "problem": problem.document(), "exit_code": problem.exit_code}
+    except KeyboardInterrupt:
+        return baseline.INTERRUPTED
     return _finish(arguments, document)

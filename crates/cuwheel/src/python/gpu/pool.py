@@ -15,6 +15,9 @@ from .worker import Worker
 END_S = 60
 """How long a worker may take to tear its fixtures down and to prove that it tested the wheel."""
 
+ENDINGS = (0, 1, 5)
+"""The exit codes of pytest that say that it came to its end: with success, with failed tests, without tests."""
+
 LOOK_S = 0.1
 REPLACEMENTS_WITHOUT_A_TEST = 2
 """How often a worker may be replaced on a device without having run anything."""
@@ -71,18 +74,21 @@ class Pool:
             for worker in list(self.workers):
                 self._look_after(worker)
             if time.monotonic() > self.ends_at:
-                self.records.incident("total-timeout", None, f"the run took longer than {self.job.total_timeout_s:g} s")
+                running = [worker.current for worker in self.workers if worker.current]
+                meanwhile = f", while {', '.join(running)} ran" if running else ""
+                message = f"the run took longer than {self.job.total_timeout_s:g} s{meanwhile}"
+                self.records.incident("total-timeout", None, message)
                 self.is_stopped = True
                 return
 
     def _start(self, devices, several):
         self.started += 1
         name = f"worker-{self.started}"
-        settings = {"devices": devices, "gpus": len(self.devices), "without_gpu": self.job.without_gpu}
-        environment = self.job.environment([device["index"] for device in devices])
+        gpus = len(devices) if several else len(self.devices)
+        settings = {"devices": devices, "gpus": gpus, "without_gpu": self.job.without_gpu}
         findings = sanitizer.Log(self.job.directory / f"{name}.findings")
-        command = self.job.command(findings.path)
-        worker = Worker(name, (devices, several), self.job.directory, command, settings, environment)
+        launch = self.job.launch([device["index"] for device in devices], findings.path)
+        worker = Worker(name, (devices, several), self.job.directory, launch, settings)
         worker.findings = findings
         self.workers.append(worker)
         self.selector.register(worker.events, selectors.EVENT_READ, worker)
@@ -148,10 +154,10 @@ class Pool:
     def _on_stopped(self, worker, reason):
         self.records.incident("stopped", None, reason)
         self.is_stopped = True
-        worker.stopped = True
         self._give_back(worker)
 
     def _on_end(self, worker, libraries, driver):
+        worker.said_end = True
         self.records.ended(worker, libraries, driver)
 
     def _give_back(self, worker):
@@ -197,9 +203,9 @@ class Pool:
             worker.executed += 1
         elif worker.is_collecting:
             self._explain_early_end(worker)
-        elif code not in (0, 1) and not worker.stopped:
+        elif not worker.said_end or code not in ENDINGS:
             how = worker.how_it_ended()
-            self.records.incident("crash", None, f"{worker.name} crashed after its last test: {how}", worker.tail())
+            self.records.incident("crash", None, f"{worker.name} crashed between or after its tests: {how}", worker.tail())
         self._replace(worker)
 
     def _explain_early_end(self, worker):

@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 SLOWEST = 5
+INCIDENT_LINES = 12
 # What XML 1.0 cannot hold, such as the escapes of coloured output.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -86,6 +87,9 @@ def summary(document):
     lines += [f"error    {error['path']}: {first_line(error['text'])}" for error in document["collection_errors"]]
     lines += _baseline_lines(document.get("baseline"))
     lines += [f"fault    {fault}" for fault in document["faults"]]
+    for incident in document["incidents"]:
+        if incident["test"] is None and incident["log"]:
+            lines += [f"  {line}" for line in incident["log"].splitlines()[-INCIDENT_LINES:]]
     lines.append(counts_line(document) + f" ({document['executed_gpu_tests']} GPU tests executed)")
     return "\n".join(lines) + "\n"
 

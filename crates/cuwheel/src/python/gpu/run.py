@@ -4,6 +4,10 @@
 import os
 import sys
 
+if sys.version_info < (3, 11):
+    sys.stderr.write("error: CPython 3.11 or newer is needed\nfix: run this file with another Python\n")
+    sys.exit(3)
+
 ROOT = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(ROOT, "runner"))
 sys.dont_write_bytecode = True

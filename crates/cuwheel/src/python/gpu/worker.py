@@ -4,6 +4,7 @@ The process is a group of its own and writes into a log. It is never waited for 
 hangs holds every lock that Python has, and a process that waits for the device may not even end when it is killed.
 """
 
+import collections
 import contextlib
 import json
 import os
@@ -15,6 +16,10 @@ GRACE_S = 5
 """How long a process is waited for that was killed."""
 
 
+Launch = collections.namedtuple("Launch", ["command", "environment", "directory"])
+"""How a worker is started: its command line, its variables and the directory that it works in."""
+
+
 class Worker:
     """A pytest process with its pipes.
 
@@ -22,7 +27,7 @@ class Worker:
     the tests that it was given and has not begun.
     """
 
-    def __init__(self, name, group, directory, command, settings, environment):
+    def __init__(self, name, group, directory, launch, settings):
         self.name = name
         self.devices, self.several = group
         self.ruined = False
@@ -31,15 +36,15 @@ class Worker:
         self.current = None
         self.executed = 0
         self.is_collecting = True
-        self.stopped = False
+        self.said_end = False
         self.end = None
         self.since = time.monotonic()
         self.log = directory / f"{name}.log"
         self.buffer = b""
         self.log_start = 0
-        self._start(directory, command, settings, environment)
+        self._start(directory, launch, settings)
 
-    def _start(self, directory, command, settings, environment):
+    def _start(self, directory, launch, settings):
         self.events, events = os.pipe()
         commands, self.commands = os.pipe()
         os.set_blocking(self.events, False)
@@ -47,11 +52,12 @@ class Worker:
         path.write_text(json.dumps({**settings, "events": events, "commands": commands}), encoding="utf-8")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                command,
+                launch.command,
+                cwd=launch.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**environment, "CUWHEEL_GPU_WORKER": str(path)},
+                env={**launch.environment, "CUWHEEL_GPU_WORKER": str(path)},
                 pass_fds=(events, commands),
                 start_new_session=True,
             )
