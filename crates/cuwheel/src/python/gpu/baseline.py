@@ -25,7 +25,9 @@ def compare(tests, earlier):
     return {
         "tests": len(earlier),
         "regressions": [{"id": name, "was": earlier[name], "is": outcome} for name, outcome in lost.items()],
-        "known_failures": sorted(name for name, is_ in now.items() if is_ == "failed" and earlier.get(name) == "failed"),
+        "known_failures": sorted(
+            name for name, is_ in now.items() if is_ == "failed" and earlier.get(name) == "failed"
+        ),
         "new_failures": sorted(name for name, is_ in now.items() if is_ == "failed" and name not in earlier),
         "mended": sorted(name for name, is_ in now.items() if is_ in GOOD and earlier.get(name) == "failed"),
     }

@@ -28,7 +28,7 @@ def digest(path):
 
 
 def check_bundle(root, manifest):
-    """Raises the `Problem` of a bundle whose wheels are not those that it was made with, or of a Python that it is not for."""
+    """Raises the `Problem` of a bundle whose wheels are not those that it was made with, or that is for another Python."""
     for part in ("wheels", "wheelhouse"):
         for wheel in manifest[part]:
             path = root / part / wheel["file"]
@@ -114,7 +114,9 @@ def install(wheel, site_packages, prefix):
         for name in names:
             target = _target(name, data, site_packages, prefix)
             if not target.resolve().is_relative_to(prefix.resolve()):
-                raise Problem("damaged-bundle", f"{wheel.name} would write {name} outside", "make the bundle again", (), 2)
+                raise Problem(
+                    "damaged-bundle", f"{wheel.name} would write {name} outside", "make the bundle again", (), 2
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(name) as source, open(target, "wb") as stream:
                 shutil.copyfileobj(source, stream)

@@ -79,7 +79,9 @@ class Job:
 
     def modules(self):
         """How many modules of the wheel were proven, in the worker that loaded the most."""
-        proofs = (json.loads(path.read_text(encoding="utf-8")) for path in (self.directory / "proof").glob("proof-*.json"))
+        proofs = (
+            json.loads(path.read_text(encoding="utf-8")) for path in (self.directory / "proof").glob("proof-*.json")
+        )
         return max((proof["modules"] for proof in proofs), default=0)
 
     def launch(self, indices, log):
@@ -167,4 +169,3 @@ def _not_the_wheel(problems, moment):
         problems,
         exit_code=1,
     )
-

@@ -116,7 +116,9 @@ def pytest_configure(config):
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     if getattr(config.option, "numprocesses", None) or getattr(config.option, "dist", "no") != "no":
-        raise pytest.UsageError("tests are shared out over devices already: leave -n out, and choose devices with --gpus")
+        raise pytest.UsageError(
+            "tests are shared out over devices already: leave -n out, and choose devices with --gpus"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -182,7 +182,8 @@ class Pool:
         self._listen(worker)
         text = f"took longer than {limit:g} s" + ("" if ended else ", and its process does not end")
         if worker.is_collecting:
-            self.records.incident("hang", worker.current, f"collecting {worker.current or 'the tests'} {text}", worker.tail())
+            what = f"collecting {worker.current or 'the tests'}"
+            self.records.incident("hang", worker.current, f"{what} {text}", worker.tail())
         elif worker.current is None:
             self.records.incident("hang", None, f"the end of {worker.name} {text}", worker.tail())
         else:
@@ -205,7 +206,9 @@ class Pool:
             self._explain_early_end(worker)
         elif not worker.said_end or code not in ENDINGS:
             how = worker.how_it_ended()
-            self.records.incident("crash", None, f"{worker.name} crashed between or after its tests: {how}", worker.tail())
+            self.records.incident(
+                "crash", None, f"{worker.name} crashed between or after its tests: {how}", worker.tail()
+            )
         self._replace(worker)
 
     def _explain_early_end(self, worker):

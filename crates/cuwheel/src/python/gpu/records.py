@@ -13,7 +13,8 @@ from . import NEEDS, SCHEMA, sanitizer
 # How tests say that there is no GPU at all, as opposed to a GPU that lacks something.
 _NO_GPU = re.compile(
     r"\bno (cuda|gpu|nvidia|device|driver)|\bwithout (a |an |any )?(cuda|gpu|nvidia)"
-    r"|\b(cuda|gpu|driver|device)s?( device| driver| gpu| support)?s?( is| are)? (not|un)[ -]?(available|found|present|supported|usable|installed)"
+    r"|\b(cuda|gpu|driver|device)s?( device| driver| gpu| support)?s?( is| are)? (not|un)[ -]?"
+    r"(available|found|present|supported|usable|installed)"
     r"|\b(requires?|needs?|need) (a |an |any )?(working )?(cuda|nvidia|gpu)[ -]?(gpu|device|driver)?s?\W*$",
     re.IGNORECASE,
 )
@@ -157,7 +158,9 @@ class Records:
     def faults(self, policy, intruders):
         """Why the run failed, beside tests that failed: each as a line."""
         counts = self.counts()
-        faults = [f"{incident['kind']}: {incident['message']}" for incident in self.incidents if incident["test"] is None]
+        faults = [
+            f"{incident['kind']}: {incident['message']}" for incident in self.incidents if incident["test"] is None
+        ]
         for name, one, many in [
             ("errors", "test file could not be collected", "test files could not be collected"),
             ("not_run", "test was not run", "tests were not run"),

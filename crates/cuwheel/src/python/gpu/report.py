@@ -6,7 +6,7 @@ All are made from the one document that `main` puts together, so that they say t
 import html
 import json
 import re
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 SLOWEST = 5
 INCIDENT_LINES = 12
@@ -37,7 +37,11 @@ def device_lines(machine):
 
 def problem_text(problem):
     """A problem of the document as it is shown to a person."""
-    lines = [f"error: {problem['message']}", *(f"  {detail}" for detail in problem["details"]), f"fix: {problem['remedy']}"]
+    lines = [
+        f"error: {problem['message']}",
+        *(f"  {detail}" for detail in problem["details"]),
+        f"fix: {problem['remedy']}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -148,7 +152,9 @@ def as_junit(document):
         _junit_case(suite, test)
     for error in document.get("collection_errors", []):
         case = ElementTree.SubElement(suite, "testcase", classname=error["path"], name="collection", time="0")
-        ElementTree.SubElement(case, "error", message=_printable(first_line(error["text"]))).text = _printable(error["text"])
+        ElementTree.SubElement(case, "error", message=_printable(first_line(error["text"]))).text = _printable(
+            error["text"]
+        )
     if document["problem"]:
         case = ElementTree.SubElement(suite, "testcase", classname="cuwheel", name="run", time="0")
         text = _printable(problem_text(document["problem"]))
@@ -189,6 +195,11 @@ def _table(head, rows):
     return f"<table><tr>{cells('th', head)}</tr>{body}</table>"
 
 
+def _details(title, text):
+    """A failure that can be folded away."""
+    return f"<details open><summary class=bad>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
+
+
 def as_html(document):
     """One page that needs nothing else: the verdict, the devices, the counts, the slowest tests and the failures."""
     good = document["exit_code"] == 0
@@ -201,7 +212,9 @@ def as_html(document):
         parts.append(f"<pre>{html.escape(problem_text(document['problem']))}</pre>")
     else:
         parts += _html_of_run(document)
-    head = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title><style>{_STYLE}</style>"
+    head = (
+        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title><style>{_STYLE}</style>"
+    )
     return head + "\n".join(parts) + "\n</html>\n"
 
 
@@ -223,23 +236,27 @@ def _html_of_run(document):
         ]
         head = ("GPU", "name", "compute capability", "memory, GiB", "free, GiB", "driver")
         parts += ["<h2>Devices</h2>", _table(head, rows)]
-    parts += ["<h2>Tests</h2>", f"<p>{html.escape(counts_line(document))}, {document['executed_gpu_tests']} GPU tests executed</p>"]
+    counts = f"{counts_line(document)}, {document['executed_gpu_tests']} GPU tests executed"
+    parts += ["<h2>Tests</h2>", f"<p>{html.escape(counts)}</p>"]
     if document["faults"]:
         parts.append("<ul>" + "".join(f"<li class=bad>{html.escape(fault)}" for fault in document["faults"]) + "</ul>")
     failed = [test for test in document["tests"] if test["outcome"] == "failed"]
     for test in failed:
-        text = html.escape("\n".join(filter(None, [test["text"], _output(test)])))
-        summary_line = f"<code>{html.escape(test['id'])}</code> {html.escape(first_line(test['text']))}"
-        parts.append(f"<details open><summary class=bad>{summary_line}</summary><pre>{text}</pre></details>")
+        text = "\n".join(filter(None, [test["text"], _output(test)]))
+        parts.append(_details(f"{test['id']}: {first_line(test['text'])}", text))
     for error in document["collection_errors"]:
-        parts.append(f"<details open><summary class=bad>{html.escape(error['path'])}</summary><pre>{html.escape(error['text'])}</pre></details>")
+        parts.append(_details(error["path"], error["text"]))
     if document.get("baseline"):
-        parts += ["<h2>Since the baseline</h2>", f"<pre>{html.escape(chr(10).join(_baseline_lines(document['baseline'])))}</pre>"]
+        changes = "\n".join(_baseline_lines(document["baseline"]))
+        parts += ["<h2>Since the baseline</h2>", f"<pre>{html.escape(changes)}</pre>"]
     if document["skips"]:
         rows = [(skip["count"], skip["reason"]) for skip in document["skips"]]
         parts += ["<h2>Skipped</h2>", _table(("tests", "reason"), rows)]
     slow = sorted(document["tests"], key=lambda test: -test["seconds"])[:20]
-    parts += ["<h2>Slowest</h2>", _table(("seconds", "test"), [(f"{test['seconds']:.3f}", test["id"]) for test in slow])]
+    parts += [
+        "<h2>Slowest</h2>",
+        _table(("seconds", "test"), [(f"{test['seconds']:.3f}", test["id"]) for test in slow]),
+    ]
     rows = [(worker["name"], worker["devices"], worker["executed"], worker["ending"]) for worker in document["workers"]]
     parts += ["<h2>Workers</h2>", _table(("worker", "devices", "tests", "ended with"), rows)]
     return parts
