@@ -40,6 +40,10 @@ variables! {
     CUWHEEL_PYTHON_INCLUDE;
     /// Set while tests run: the file that tells the proof plugin what to check.
     CUWHEEL_PROOF;
+    /// Set while GPU tests run: the file that tells a worker its devices and the policy.
+    CUWHEEL_GPU_WORKER;
+    /// The devices that GPU tests may use; set for each worker to those that it is given.
+    CUDA_VISIBLE_DEVICES;
     /// Where the loader looks for shared libraries first; while tests run, those of `test.libraries` come before the rest.
     LD_LIBRARY_PATH;
     /// The seconds since 1970 that files in the wheel are stamped with; default 1980-01-01.

@@ -94,6 +94,10 @@ fn what_a_run_without_a_gpu_is_worth_is_a_matter_of_policy() {
             None => assert_eq!(ran.json()["error"]["message"], "the CUDA driver is present, but it has no device"),
         }
     }
+    // Without a marker `gpu` in the whole run, all tests are GPU tests.
+    let unmarked = GpuProject::new("def test_it():\n    assert False\n");
+    let ran = run(unmarked.test_gpu(&["--gpus", "off", "--json"]).env("CUDA_STUB", "no_device")).expect_code(0);
+    assert_eq!(report(&ran)["skips"][0]["reason"], "needs a GPU; --gpu off");
     // Where there is a GPU, `auto` is `required`.
     run(project.test_gpu(&["--gpu", "auto"]).env("CUDA_STUB", "")).expect_code(1);
 }

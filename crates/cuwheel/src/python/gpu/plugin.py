@@ -24,6 +24,9 @@ MARKERS = {
     "compute_capability": "compute_capability(x): the test needs a GPU of this compute capability or a newer one",
 }
 
+_ALL_NEED_GPU = pytest.StashKey()
+"""Whether tests without a marker need a GPU too."""
+
 
 class _Pipes:
     """The worker's ends of the two pipes. What the tests start does not inherit them."""
@@ -85,7 +88,7 @@ def _unmet_need(item):
     """Why the devices of this run are not what the test's markers ask for, or None."""
     devices = _SETTINGS["devices"]
     if not devices:
-        needs = any(item.get_closest_marker(name) for name in MARKERS)
+        needs = item.config.stash[_ALL_NEED_GPU] or any(item.get_closest_marker(name) for name in MARKERS)
         return f"needs a GPU; {_SETTINGS['without_gpu']}" if needs else None
     needed = _gpus_needed(item)
     if needed > _SETTINGS["gpus"]:
@@ -119,6 +122,11 @@ def pytest_configure(config):
         raise pytest.UsageError(
             "tests are shared out over devices already: leave -n out, and choose devices with --gpus"
         )
+
+
+def pytest_collection_finish(session):
+    # As in the counts of `records`: where nothing has the marker `gpu`, everything needs one.
+    session.config.stash[_ALL_NEED_GPU] = not any(item.get_closest_marker("gpu") for item in session.items)
 
 
 @pytest.hookimpl(tryfirst=True)
