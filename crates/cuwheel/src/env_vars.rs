@@ -109,7 +109,8 @@ pub fn build_variables() -> Vec<(String, OsString)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| BUILD_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         .filter(|(name, _)| name != "CARGO" && name != "RUST_BACKTRACE" && name != "RUST_RECURSION_COUNT")
-        .filter(|(name, _)| !is_set_by_cargo_run(name))
+        // Which devices tests see changes nothing that is compiled.
+        .filter(|(name, _)| name != CUDA_VISIBLE_DEVICES.name && !is_set_by_cargo_run(name))
         .collect();
     variables.sort();
     variables

@@ -75,6 +75,8 @@ fn a_bundle_runs_without_network_and_tree_and_its_report_comes_back() {
     std::fs::rename(&project.project.tree.root, project.project.tree.beside("away")).unwrap();
     let there = elsewhere.run(&project, &[]).expect_code(0);
     assert!(there.stdout.contains("1 passed, 0 failed, 0 skipped"), "{}", there.stdout);
+    let modules = std::fs::read_dir(elsewhere.root.join("tests/tests/gpu")).unwrap().count();
+    assert_eq!(modules, 1, "something was written beside the tests");
     let results = elsewhere.tree.root.join("results");
     assert!(results.join("junit.xml").is_file() && results.join("report.html").is_file());
     let page = project.project.tree.beside("page.html");

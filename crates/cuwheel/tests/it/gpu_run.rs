@@ -139,6 +139,7 @@ def test_after():
     assert_eq!(said(0), "took longer than 4 s");
     assert!(incidents[0]["log"].as_str().unwrap().contains("in test_hangs"), "the stack is in {}", incidents[0]["log"]);
     assert_eq!(said(1), "the process crashed: SIGSEGV");
+    assert!(incidents[1]["log"].as_str().unwrap().contains("in test_crashes"), "{}", incidents[1]["log"]);
     assert_eq!(said(2), "its CUDA context was ruined: CUDA_ERROR_ILLEGAL_ADDRESS");
     assert_eq!(said(3), "the process crashed: exit code 0");
     assert_eq!(report["workers"].as_array().unwrap().len(), 5);

@@ -93,7 +93,9 @@ class Job:
         base = self.site_packages if package else str(self.root / "tests")
         directory = self.directory / "empty" if package else self.root / "tests"
         command = [
-            *(self.python, "-I", "-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
+            # Nothing is written beside the tests: a bundle may be where nothing can be written.
+            *(self.python, "-I", "-X", f"pycache_prefix={self.directory / 'pycache'}"),
+            *("-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
             *([] if self.arguments.has_paths else paths),

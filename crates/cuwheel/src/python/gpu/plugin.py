@@ -132,7 +132,7 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(tryfirst=True)
 def pytest_make_collect_report(collector):
     if isinstance(collector, pytest.File):
-        _pipes.say("collecting", path=collector.nodeid)
+        _pipes.say("collecting", path=collector.nodeid, log_start=_size("log"))
 
 
 def pytest_collectreport(report):
@@ -161,6 +161,14 @@ def pytest_runtest_logreport(report):
         fields["text"] = report.longreprtext
         fields["output"] = [[name, text] for name, text in report.sections if text.strip()]
     _pipes.say("report", **fields)
+
+
+def _size(name):
+    """The size of one of the worker's logs, which may not exist yet."""
+    try:
+        return os.path.getsize(_SETTINGS[name])
+    except OSError:
+        return 0
 
 
 class _Session:
@@ -197,10 +205,11 @@ class _Session:
                 return
             item = self.waiting.popleft()
             following = self.waiting[0] if self.waiting else None
-            _pipes.say("start", id=item.nodeid)
+            # Sizes, since what a test writes may be in a log before its events are read.
+            _pipes.say("start", id=item.nodeid, log_start=_size("log"))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             self.look_at_context(item)
-            _pipes.say("finish", id=item.nodeid)
+            _pipes.say("finish", id=item.nodeid, findings_end=_size("findings"))
             stop = self.session.shouldfail or self.session.shouldstop
             if stop:
                 _pipes.say("stopped", reason=str(stop))

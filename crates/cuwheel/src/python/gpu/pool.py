@@ -85,8 +85,13 @@ class Pool:
         self.started += 1
         name = f"worker-{self.started}"
         gpus = len(devices) if several else len(self.devices)
-        settings = {"devices": devices, "gpus": gpus, "without_gpu": self.job.without_gpu}
         findings = sanitizer.Log(self.job.directory / f"{name}.findings")
+        settings = {
+            "devices": devices,
+            "gpus": gpus,
+            "without_gpu": self.job.without_gpu,
+            "findings": str(findings.path),
+        }
         launch = self.job.launch([device["index"] for device in devices], findings.path)
         worker = Worker(name, (devices, several), self.job.directory, launch, settings)
         worker.findings = findings
@@ -98,8 +103,8 @@ class Pool:
             kind = event.pop("event")
             getattr(self, f"_on_{kind}")(worker, **event)
 
-    def _on_collecting(self, worker, path):
-        worker.begin(path)
+    def _on_collecting(self, worker, path, log_start):
+        worker.begin(path, log_start)
 
     def _on_collection_error(self, worker, path, text):
         self.records.collection_error(path, text)
@@ -130,22 +135,23 @@ class Pool:
         worker.waiting.extend(unit)
         worker.send(run=unit)
 
-    def _on_start(self, worker, id):
+    def _on_start(self, worker, id, log_start):
         if worker.waiting and worker.waiting[0] == id:
             worker.waiting.pop(0)
-        worker.begin(id)
+        worker.begin(id, log_start)
 
     def _on_report(self, worker, **report):
         self.records.report(worker, report)
 
-    def _on_finish(self, worker, id):
-        self.records.findings(id, worker.findings.new_findings())
+    def _on_finish(self, worker, id, findings_end):
+        self.records.findings(id, worker.findings.new_findings(findings_end))
         worker.executed += 1
         worker.current = None
         worker.touch()
         self.records.finished(worker, id)
 
     def _on_ruined(self, worker, id, error):
+        self.records.findings(id, worker.findings.new_findings())
         self.records.culprit(worker, "ruined", id, f"its CUDA context was ruined: {error}", worker.tail())
         worker.executed += 1
         worker.current = None

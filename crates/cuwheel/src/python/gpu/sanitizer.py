@@ -41,13 +41,16 @@ class Log:
         self.path = path
         self.position = 0
 
-    def new_findings(self):
-        """The findings since the last call: a line each, with the lines that belong to it."""
+    def new_findings(self, end=None):
+        """The findings since the last call: a line each, with the lines that belong to it.
+
+        `end` is the size that the log had at the moment that is asked for; None is now.
+        """
         if not self.path.exists():
             return []
         with open(self.path, "rb") as stream:
             stream.seek(self.position)
-            data = stream.read()
+            data = stream.read(-1 if end is None else max(end - self.position, 0))
         # A line that is being written is read with the next ones.
         data = data[: data.rfind(b"\n") + 1]
         self.position += len(data)

@@ -49,7 +49,9 @@ class Worker:
         commands, self.commands = os.pipe()
         os.set_blocking(self.events, False)
         path = directory / f"{self.name}.json"
-        path.write_text(json.dumps({**settings, "events": events, "commands": commands}), encoding="utf-8")
+        path.write_text(
+            json.dumps({**settings, "log": str(self.log), "events": events, "commands": commands}), encoding="utf-8"
+        )
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 launch.command,
@@ -77,11 +79,11 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             os.write(self.commands, json.dumps(command).encode() + b"\n")
 
-    def begin(self, what):
-        """Notes what runs now, and since when."""
+    def begin(self, what, log_start):
+        """Notes what runs now, since when, and where its output begins in the log."""
         self.current = what
         self.touch()
-        self.log_start = self.log.stat().st_size
+        self.log_start = log_start
 
     def touch(self):
         self.since = time.monotonic()
