@@ -18,6 +18,9 @@ END_S = 60
 ENDINGS = (0, 1, 5)
 """The exit codes of pytest that say that it came to its end: with success, with failed tests, without tests."""
 
+COLLECT_S = 120
+"""How long a worker may take to start, and to import one file of tests: a time-out of tests may be shorter."""
+
 LOOK_S = 0.1
 REPLACEMENTS_WITHOUT_A_TEST = 2
 """How often a worker may be replaced on a device without having run anything."""
@@ -178,7 +181,9 @@ class Pool:
             self._bury(worker)
             return
         limit = self.job.timeout_s
-        if worker.current is None and not worker.is_collecting:
+        if worker.is_collecting:
+            limit = max(limit, COLLECT_S)
+        elif worker.current is None:
             limit = max(limit, END_S)
         if time.monotonic() - worker.since > limit:
             self._end_hung(worker, limit)
