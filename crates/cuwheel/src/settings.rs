@@ -290,6 +290,20 @@ pub struct TestGpuSettings {
     pub total_timeout_s: u64,
 }
 
+impl TestGpuSettings {
+    fn read(values: &Values, group_is_given: bool) -> Self {
+        Self {
+            paths: values.texts("test-gpu.paths"),
+            group: values.text("test-gpu.group"),
+            group_is_given,
+            requires: values.texts("test-gpu.requires"),
+            pytest_args: values.texts("test-gpu.pytest-args"),
+            timeout_s: values.count("test-gpu.timeout-s"),
+            total_timeout_s: values.count("test-gpu.total-timeout-s"),
+        }
+    }
+}
+
 impl Settings {
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
     pub fn from_item(item: Option<&Item>) -> Result<Self> {
@@ -312,11 +326,7 @@ impl Settings {
                     .into());
             }
         }
-        if values.texts_by_name("test.variants").contains_key("gpu") {
-            return Err(Failure::usage("tool.cuwheel.test.variants.gpu would share its lock with test-gpu")
-                .remedy("give the variant another name, or use tool.cuwheel.test-gpu")
-                .into());
-        }
+        values.check_variants()?;
         let linker = match values.text("linker").as_str() {
             "zig" => Linker::Zig,
             "system" => Linker::System,
@@ -352,15 +362,7 @@ impl Settings {
                 rust: values.flag("test.rust"),
                 cargo_args: values.texts("test.cargo-args"),
             },
-            test_gpu: TestGpuSettings {
-                paths: values.texts("test-gpu.paths"),
-                group: values.text("test-gpu.group"),
-                group_is_given: gpu_group_is_given,
-                requires: values.texts("test-gpu.requires"),
-                pytest_args: values.texts("test-gpu.pytest-args"),
-                timeout_s: values.count("test-gpu.timeout-s"),
-                total_timeout_s: values.count("test-gpu.total-timeout-s"),
-            },
+            test_gpu: TestGpuSettings::read(&values, gpu_group_is_given),
         })
     }
 }
@@ -384,6 +386,16 @@ impl Values {
             paths.extend(self.texts(key).into_iter().map(|path| (key, path)));
         }
         paths
+    }
+
+    /// Refuses a variant of `test` whose lock would be that of another command.
+    fn check_variants(&self) -> Result<()> {
+        if self.texts_by_name("test.variants").contains_key("gpu") {
+            return Err(Failure::usage("tool.cuwheel.test.variants.gpu would share its lock with test-gpu")
+                .remedy("give the variant another name, or use tool.cuwheel.test-gpu")
+                .into());
+        }
+        Ok(())
     }
 
     fn text(&self, key: &str) -> String {

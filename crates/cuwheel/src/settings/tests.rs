@@ -60,6 +60,13 @@ fn a_path_that_leads_out_of_the_project_is_refused() {
         "]],
     );
     refused(
+        "test-gpu.paths = ['../gpu']",
+        &expect![[r"
+                error: tool.cuwheel.test-gpu.paths leads out of the project: ../gpu
+                fix: give paths relative to the project, without ..
+            "]],
+    );
+    refused(
         "requirements = '../locks'",
         &expect![[r"
             error: tool.cuwheel.requirements leads out of the project: ../locks
@@ -102,5 +109,16 @@ fn a_value_of_the_wrong_kind_says_what_is_taken() {
             error: tool.cuwheel.linker is "gold"
             fix: use "zig" or "system"
         "#]],
+    );
+}
+
+#[test]
+fn a_variant_does_not_take_the_lock_of_the_gpu_tests() {
+    refused(
+        "test.variants.gpu = ['numpy']",
+        &expect![[r"
+            error: tool.cuwheel.test.variants.gpu would share its lock with test-gpu
+            fix: give the variant another name, or use tool.cuwheel.test-gpu
+        "]],
     );
 }
