@@ -361,7 +361,8 @@ impl<'a> Plan<'a> {
         let scratch = cache.scratch("bundle")?;
         let tools = (&uv, &self.interpreter);
         let lock = self.ready_lock(wheel, scratch.path(), &uv, output)?;
-        let house = wheelhouse::collect(&lock, target, &present, scratch.path(), tools, output)?;
+        let house =
+            wheelhouse::collect(&lock, target, (&present, wheel.metadata().name()), scratch.path(), tools, output)?;
         let root = scratch.path().join("root");
         output.step("bundle", &path.display().to_string());
         let parts = self.contents(under_test).lay_out_bundle(&root, target, &house)?;

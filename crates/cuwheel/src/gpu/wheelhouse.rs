@@ -42,18 +42,19 @@ pub fn present_packages(list: &str) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Resolves the lock for the target and downloads its wheels into `directory`, without those that are `present`.
+/// Resolves the lock for the target and downloads its wheels into `directory`, without those that are `present` and without
+/// the one under test, which a requirement of the tests may depend on.
 pub fn collect(
     lock: &Lock,
     target: &Target,
-    present: &BTreeSet<String>,
+    (present, under_test): (&BTreeSet<String>, &str),
     directory: &Path,
     (uv, interpreter): (&Uv, &Interpreter),
     output: &Output,
 ) -> Result<Wheelhouse> {
     output.step("resolve", &format!("{} for {target}", lock.path.display()));
     let resolved = uv.resolve_for(&lock.path, &target.version_text(), &target.platform_for_uv())?;
-    let (wanted, expects) = without_present(&resolved, present);
+    let (wanted, expects) = without_present(&resolved, present, under_test);
     let house = directory.join("wheelhouse");
     fs::create_dir_all(&house)?;
     if !wanted.trim().is_empty() {
@@ -116,9 +117,12 @@ fn requirement_blocks(text: &str) -> Vec<String> {
 }
 
 /// The requirements that are not present, and the names of those that are.
-fn without_present(resolved: &str, present: &BTreeSet<String>) -> (String, Vec<String>) {
+fn without_present(resolved: &str, present: &BTreeSet<String>, under_test: &str) -> (String, Vec<String>) {
+    let under_test = requirement_name(under_test);
+    let mut blocks = requirement_blocks(resolved);
+    blocks.retain(|block| requirement_name(block) != under_test);
     let (left_out, wanted): (Vec<String>, Vec<String>) =
-        requirement_blocks(resolved).into_iter().partition(|block| present.contains(&requirement_name(block)));
+        blocks.into_iter().partition(|block| present.contains(&requirement_name(block)));
     let mut expects: Vec<String> = left_out.iter().map(|block| requirement_name(block)).collect();
     expects.sort();
     (wanted.into_iter().map(|block| block + "\n").collect(), expects)
@@ -130,9 +134,9 @@ mod tests {
 
     #[test]
     fn packages_that_are_present_are_left_out_with_their_hashes() {
-        let lock = "# head\na==1 \\\n    --hash=sha256:00\nNum.Py==2 ; x \\\n    --hash=sha256:01 \\\n    --hash=sha256:02\nc==3\n";
+        let lock = "# head\na==1 \\\n    --hash=sha256:00\nMy.Pkg==0.1 \\\n    --hash=sha256:04\nNum.Py==2 ; x \\\n    --hash=sha256:01 \\\n    --hash=sha256:02\nc==3\n";
         let present = present_packages("num_py, torch").unwrap();
-        let (wanted, expects) = without_present(lock, &present);
+        let (wanted, expects) = without_present(lock, &present, "my_pkg");
         assert_eq!(wanted, "a==1 \\\n    --hash=sha256:00\nc==3\n");
         assert_eq!(expects, ["num-py"]);
     }

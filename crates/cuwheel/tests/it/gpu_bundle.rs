@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cuwheel::files::sha256_of_file;
 
-use crate::support::{GpuProject, Ran, Tree, interpreter, run};
+use crate::support::{GpuProject, Ran, Tree, interpreter, run, uv};
 
 const TEST: &str = "\
 import ctypes, matpkg
@@ -131,6 +131,27 @@ fn what_the_machine_has_is_left_out_and_asked_for() {
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["expects"], serde_json::json!(["pluggy"]));
     assert!(!manifest["wheelhouse"].to_string().contains("pluggy"));
+}
+
+#[test]
+fn packages_of_the_machine_are_seen_behind_the_wheel() {
+    let test = "\nimport ctypes, hostpkg, matpkg\n\ndef test_it():\n    \
+                assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0 and matpkg.SOURCE == 'wheel'\n";
+    let project = GpuProject::new(test);
+    let (archive, _) = bundle(&project, "gpu.tar.gz");
+    let elsewhere = Elsewhere::unpack(&archive);
+    let host = elsewhere.tree.beside("host");
+    uv().create_environment(&interpreter(), &host).unwrap();
+    let packages = host.join(format!("lib/python{}/site-packages", python_version()));
+    std::fs::create_dir(packages.join("matpkg")).unwrap();
+    std::fs::write(packages.join("matpkg/__init__.py"), "SOURCE = 'host'\n").unwrap();
+    std::fs::write(packages.join("hostpkg.py"), "").unwrap();
+    for (arguments, code) in [(&[][..], 1), (&["--system-site-packages"], 0)] {
+        let mut command = Command::new(host.join("bin/python"));
+        command.arg(elsewhere.root.join("run")).args(arguments).current_dir(&elsewhere.tree.root);
+        command.env("LD_LIBRARY_PATH", project.driver()).env("CUDA_STUB", "").env_remove("CUDA_VISIBLE_DEVICES");
+        run(&mut command).expect_code(code);
+    }
 }
 
 #[test]
