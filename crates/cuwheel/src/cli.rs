@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, lock, overlay, test};
+use crate::commands::{build_wheel, check_wheel, lock, overlay, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -39,6 +39,8 @@ pub enum Command {
     BuildWheel(build_wheel::Arguments),
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),
+    /// Run the GPU tests against the installed wheel, here or from a bundle elsewhere
+    TestGpu(Box<test_gpu::Arguments>),
     /// Inspect wheels by named rules, from anywhere
     CheckWheel(check_wheel::Arguments),
     /// Rebuild a released wheel with its native modules replaced by this project's
@@ -106,6 +108,7 @@ pub fn run(command: &Command) -> ExitCode {
     let (name, common) = match command {
         Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
         Command::Test(arguments) => ("test", &arguments.common),
+        Command::TestGpu(arguments) => ("test-gpu", &arguments.common),
         Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
         Command::Overlay(arguments) => ("overlay", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
@@ -120,6 +123,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
     match command {
         Command::BuildWheel(arguments) => build_wheel::execute(project()?, arguments, output),
         Command::Test(arguments) => test::execute(&project()?, arguments, output),
+        Command::TestGpu(arguments) => test_gpu::execute(&project, arguments, output),
         Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),
         Command::Overlay(arguments) => overlay::execute(project()?, arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),

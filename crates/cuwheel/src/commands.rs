@@ -5,3 +5,4 @@ pub mod check_wheel;
 pub mod lock;
 pub mod overlay;
 pub mod test;
+pub mod test_gpu;

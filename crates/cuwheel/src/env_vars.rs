@@ -40,6 +40,10 @@ variables! {
     CUWHEEL_PYTHON_INCLUDE;
     /// Set while tests run: the file that tells the proof plugin what to check.
     CUWHEEL_PROOF;
+    /// Set while GPU tests run: the file that tells a worker its devices and the policy.
+    CUWHEEL_GPU_WORKER;
+    /// The devices that GPU tests may use; set for each worker to those that it is given.
+    CUDA_VISIBLE_DEVICES;
     /// Where the loader looks for shared libraries first; while tests run, those of `test.libraries` come before the rest.
     LD_LIBRARY_PATH;
     /// The seconds since 1970 that files in the wheel are stamped with; default 1980-01-01.
@@ -105,7 +109,8 @@ pub fn build_variables() -> Vec<(String, OsString)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| BUILD_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         .filter(|(name, _)| name != "CARGO" && name != "RUST_BACKTRACE" && name != "RUST_RECURSION_COUNT")
-        .filter(|(name, _)| !is_set_by_cargo_run(name))
+        // Which devices tests see changes nothing that is compiled.
+        .filter(|(name, _)| name != CUDA_VISIBLE_DEVICES.name && !is_set_by_cargo_run(name))
         .collect();
     variables.sort();
     variables

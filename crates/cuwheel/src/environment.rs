@@ -147,9 +147,21 @@ pub struct FreshEnvironment {
 impl FreshEnvironment {
     /// Creates an empty one, outside of any project.
     pub fn create(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        let environment = Self::reserve(cache)?;
+        uv.create_environment(interpreter, &environment.path())?;
+        Ok(environment)
+    }
+
+    /// Creates one that sees the packages of the interpreter, behind its own.
+    pub fn create_on_system(cache: &Cache, interpreter: &Interpreter, uv: &Uv) -> Result<Self> {
+        let environment = Self::reserve(cache)?;
+        uv.create_environment_on_system(interpreter, &environment.path())?;
+        Ok(environment)
+    }
+
+    fn reserve(cache: &Cache) -> Result<Self> {
         cache.remove_abandoned();
         let environment = Self { directory: cache.scratch("fresh")? };
-        uv.create_environment(interpreter, &environment.path())?;
         fs::create_dir(environment.neutral_directory())?;
         Ok(environment)
     }
@@ -188,10 +200,16 @@ impl FreshEnvironment {
     /// A Python process in it that sees nothing of the user's: not the working directory, not PYTHONPATH, not the user's
     /// packages, and no active environment.
     pub fn isolated_python(&self) -> Process {
-        scrubbed(Process::new(self.python()).arg("-I").directory(self.neutral_directory()))
+        isolated(Process::new(self.python()))
+            .directory(self.neutral_directory())
             .env("PATH", path_with(&self.path().join("bin")))
             .env("VIRTUAL_ENV", self.path())
     }
+}
+
+/// A Python process that sees nothing of the user's but its working directory.
+pub fn isolated(python: Process) -> Process {
+    scrubbed(python.arg("-I"))
 }
 
 /// Takes out of a process's environment what would let Python find modules elsewhere.

@@ -21,6 +21,7 @@ pub mod environment;
 pub mod error;
 pub mod files;
 pub mod floor;
+pub mod gpu;
 pub mod html_report;
 pub mod inspection;
 pub mod interpreter;

@@ -12,7 +12,7 @@ use crate::cargo_manifest::{Abi3, CargoManifest};
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::requirements::requirement_name;
-use crate::settings::{Settings, TestSettings, nearest};
+use crate::settings::{Settings, nearest};
 
 /// A project that is built by maturin.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Project {
     pub dependencies: Vec<String>,
     /// The requirements of the test group.
     pub test_requires: Vec<String>,
+    /// The requirements of the group of the GPU tests; `None` where there is no such group.
+    pub test_gpu_requires: Option<Vec<String>>,
     /// How the native crate asks for the limited API.
     pub abi3: Abi3,
     /// Whether `tool.maturin.features` turns features on.
@@ -123,7 +125,9 @@ impl Project {
         let features = view.texts(&format!("{maturin}.features"))?.unwrap_or_default();
         let python_source = view.text(&format!("{maturin}.python-source"))?.unwrap_or_default();
         let settings = Settings::from_item(view.item("tool.cuwheel"))?;
-        let test_requires = view.test_group(&settings.test)?;
+        let test_requires = view.test_group(&settings.test.group, settings.test.group_is_given)?.unwrap_or_default();
+        let gpu = &settings.test_gpu;
+        let test_gpu_requires = view.test_group(&gpu.group, gpu.group_is_given)?;
         Ok(Self {
             name: view.required_text("project.name")?,
             version: normalise_version(&view.version(&manifest)?)?,
@@ -138,6 +142,7 @@ impl Project {
             root: root.to_path_buf(),
             backend_requires,
             test_requires,
+            test_gpu_requires,
             manifest,
             settings,
         })
@@ -229,9 +234,9 @@ impl<'a> Pyproject<'a> {
     }
 
     /// The requirements of the tests; a group that nobody named may be absent.
-    fn test_group(&self, settings: &TestSettings) -> Result<Vec<String>> {
-        let exists = self.table("dependency-groups").is_some_and(|groups| groups.contains_key(&settings.group));
-        if exists || settings.group_is_given { self.group(&settings.group, &mut Vec::new()) } else { Ok(Vec::new()) }
+    fn test_group(&self, name: &str, is_given: bool) -> Result<Option<Vec<String>>> {
+        let exists = self.table("dependency-groups").is_some_and(|groups| groups.contains_key(name));
+        if exists || is_given { self.group(name, &mut Vec::new()).map(Some) } else { Ok(None) }
     }
 
     /// The requirements of a dependency group (PEP 735), with the groups that it includes.

@@ -22,8 +22,10 @@ use crate::process::{self, Watch};
 use crate::project::Project;
 use crate::test_libraries;
 
-const PLUGIN: &str = include_str!("python/_cuwheel_proof.py");
-const PLUGIN_NAME: &str = "_cuwheel_proof";
+/// The plugin that proves that the tests ran against the wheel.
+pub const PLUGIN: &str = include_str!("python/_cuwheel_proof.py");
+/// Its import name.
+pub const PLUGIN_NAME: &str = "_cuwheel_proof";
 
 /// What configures pytest at the root of a project.
 const CONFIGURATION: &[&str] = &[
@@ -116,7 +118,8 @@ enum Ending {
 impl Run<'_> {
     /// Copies the tests out of the tree, runs them and judges what the plugin reports.
     pub fn execute(&self, output: &Output) -> Result<Proven> {
-        let stage = self.stage()?;
+        let stage = self.environment.beside("tests");
+        stage_tests(self.project, &self.project.settings.test.paths, &stage)?;
         let reports = self.environment.beside("proof");
         fs::create_dir(&reports)?;
         let expectation = reports.join("expected.json");
@@ -141,7 +144,7 @@ impl Run<'_> {
         if output.is_quiet() {
             process = process.arg("-q");
         }
-        let (arguments, has_paths) = self.arguments_in(&stage)?;
+        let (arguments, has_paths) = arguments_in(self.project, self.arguments, &stage)?;
         // Paths of the user's replace those of the settings, as they do for pytest.
         if !has_paths {
             process = process.args(&self.project.settings.test.paths);
@@ -151,35 +154,6 @@ impl Run<'_> {
         let mut watcher = Watcher::new(&reports, self.timeout, self.total_timeout);
         let status = process.attached(output.is_json(), &mut || watcher.look())?;
         judge(&reports, status, watcher.ending)
-    }
-
-    /// The user's arguments, with paths of tests in the tree turned into those of their copies, and whether there are any.
-    fn arguments_in(&self, stage: &Path) -> Result<(Vec<String>, bool)> {
-        let (mut arguments, mut has_paths) = (Vec::new(), false);
-        let mut after_option = false;
-        for argument in self.arguments {
-            let (path, rest) =
-                argument.split_once("::").map_or((argument.as_str(), None), |(path, rest)| (path, Some(rest)));
-            // After an option a bare word is its value, such as the expression of -k.
-            let may_be_path =
-                !argument.starts_with('-') && (!after_option || path.contains('/') || is_importable(path));
-            let copy = if may_be_path { self.inside(path, stage)? } else { None };
-            has_paths |= copy.is_some();
-            arguments.push(match (copy, rest) {
-                (Some(copy), Some(rest)) => format!("{}::{rest}", copy.display()),
-                (Some(copy), None) => copy.display().to_string(),
-                (None, _) => argument.clone(),
-            });
-            after_option = argument.starts_with('-') && !argument.contains('=');
-        }
-        Ok((arguments, has_paths))
-    }
-
-    /// The path inside the project of what was copied, named from the working directory or from the project.
-    fn inside(&self, path: &str, stage: &Path) -> Result<Option<PathBuf>> {
-        let named = [files::absolute(Path::new(path))?, self.project.root.join(path)];
-        let inside = named.iter().filter_map(|named| named.strip_prefix(&self.project.root).ok());
-        Ok(inside.map(Path::to_path_buf).find(|inside| stage.join(inside).exists()))
     }
 
     /// Where the loader finds the libraries of the tests, and then what it would have found.
@@ -197,48 +171,78 @@ impl Run<'_> {
         Ok(Some(path))
     }
 
-    /// A copy of the tests and of pytest's configuration in an empty directory.
-    fn stage(&self) -> Result<PathBuf> {
-        let stage = self.environment.beside("tests");
-        fs::create_dir(&stage)?;
-        let root = &self.project.root;
-        for path in &self.project.settings.test.paths {
-            let (source, target) = (root.join(path), stage.join(path));
-            if source.is_dir() {
-                files::copy_tree(&source, &target)?;
-            } else {
-                fs::create_dir_all(target.parent().unwrap_or(&stage))?;
-                fs::copy(&source, &target)?;
-            }
-        }
-        for name in CONFIGURATION {
-            let source = root.join(name);
-            if source.is_file() && !stage.join(name).exists() {
-                fs::copy(source, stage.join(name))?;
-            }
-        }
-        Ok(stage)
-    }
-
-    /// What the plugin compares with: hashes from the wheel itself, not from what an installer wrote.
+    /// What the plugin compares with.
     fn expectation(&self) -> Result<serde_json::Value> {
-        let wheel = self.wheel;
-        let record = format!("{}/RECORD", wheel.dist_info());
-        let data = format!("{}.data/", wheel.dist_info().trim_end_matches(".dist-info"));
-        let installed: BTreeMap<&str, String> = wheel
-            .entries()
-            .iter()
-            .filter(|entry| entry.path() != record && !entry.path().starts_with(&data) && !entry.is_directory())
-            .map(|entry| (entry.path(), entry.sha256().to_string()))
-            .collect();
-        let mut packages: Vec<&str> = installed.keys().filter_map(|path| top_level(path)).collect();
-        packages.dedup();
-        Ok(json!({
-            "site_packages": self.environment.site_packages()?,
-            "files": installed,
-            "packages": packages,
-        }))
+        let mut expectation = expectation_of(self.wheel);
+        expectation["site_packages"] = json!(self.environment.site_packages()?);
+        Ok(expectation)
     }
+}
+
+/// The user's arguments, with paths of tests in the tree turned into those of their copies, and whether there are any.
+pub fn arguments_in(project: &Project, given: &[String], stage: &Path) -> Result<(Vec<String>, bool)> {
+    let (mut arguments, mut has_paths) = (Vec::new(), false);
+    let mut after_option = false;
+    for argument in given {
+        let (path, rest) =
+            argument.split_once("::").map_or((argument.as_str(), None), |(path, rest)| (path, Some(rest)));
+        // After an option a bare word is its value, such as the expression of -k.
+        let may_be_path = !argument.starts_with('-') && (!after_option || path.contains('/') || is_importable(path));
+        let copy = if may_be_path { inside(project, path, stage)? } else { None };
+        has_paths |= copy.is_some();
+        arguments.push(match (copy, rest) {
+            (Some(copy), Some(rest)) => format!("{}::{rest}", copy.display()),
+            (Some(copy), None) => copy.display().to_string(),
+            (None, _) => argument.clone(),
+        });
+        after_option = argument.starts_with('-') && !argument.contains('=');
+    }
+    Ok((arguments, has_paths))
+}
+
+/// The path inside the project of what was copied, named from the working directory or from the project.
+fn inside(project: &Project, path: &str, stage: &Path) -> Result<Option<PathBuf>> {
+    let named = [files::absolute(Path::new(path))?, project.root.join(path)];
+    let inside = named.iter().filter_map(|named| named.strip_prefix(&project.root).ok());
+    Ok(inside.map(Path::to_path_buf).find(|inside| stage.join(inside).exists()))
+}
+
+/// Copies tests of a project and pytest's configuration into the new directory `stage`.
+pub fn stage_tests(project: &Project, paths: &[String], stage: &Path) -> Result<()> {
+    fs::create_dir(stage)?;
+    let root = &project.root;
+    for path in paths {
+        let (source, target) = (root.join(path), stage.join(path));
+        if source.is_dir() {
+            files::copy_tree(&source, &target)?;
+        } else {
+            fs::create_dir_all(target.parent().unwrap_or(stage))?;
+            fs::copy(&source, &target)?;
+        }
+    }
+    for name in CONFIGURATION {
+        let source = root.join(name);
+        if source.is_file() && !stage.join(name).exists() {
+            fs::copy(source, stage.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the plugin compares with, but for where it is installed: hashes from the wheel itself, not from what an installer
+/// wrote.
+pub fn expectation_of(wheel: &Wheel) -> serde_json::Value {
+    let record = format!("{}/RECORD", wheel.dist_info());
+    let data = format!("{}.data/", wheel.dist_info().trim_end_matches(".dist-info"));
+    let installed: BTreeMap<&str, String> = wheel
+        .entries()
+        .iter()
+        .filter(|entry| entry.path() != record && !entry.path().starts_with(&data) && !entry.is_directory())
+        .map(|entry| (entry.path(), entry.sha256().to_string()))
+        .collect();
+    let mut packages: Vec<&str> = installed.keys().filter_map(|path| top_level(path)).collect();
+    packages.dedup();
+    json!({ "files": installed, "packages": packages })
 }
 
 /// The import name that a file of a wheel belongs to, if it can be imported at all.

@@ -192,11 +192,7 @@ impl Lock {
     /// The lock of the test environment, or of one of its variants.
     pub fn of_tests(project: &Project, variant: Option<&str>) -> Result<Self> {
         let test = &project.settings.test;
-        let mut inputs: Vec<String> =
-            project.dependencies.iter().chain(&project.test_requires).chain(&test.requires).cloned().collect();
-        if !inputs.iter().any(|requirement| requirement_name(requirement) == "pytest") {
-            inputs.push("pytest".to_owned());
-        }
+        let mut inputs = with_pytest(project, project.test_requires.iter().chain(&test.requires));
         let mut name = "test".to_owned();
         if let Some(variant) = variant {
             let narrowed = test.variants.get(variant).ok_or_else(|| unknown_variant(project, variant))?;
@@ -204,6 +200,24 @@ impl Lock {
             name = format!("test-{variant}");
         }
         Ok(Self::new(project, &name, inputs, test.requires_without_dependencies.clone()))
+    }
+
+    /// The lock of the GPU tests' environment.
+    pub fn of_gpu_tests(project: &Project) -> Self {
+        let group = project.test_gpu_requires.iter().flatten();
+        let inputs = with_pytest(project, group.chain(&project.settings.test_gpu.requires));
+        Self::new(project, "test-gpu", inputs, Vec::new())
+    }
+
+    /// A lock that nobody commits, at `path`: of a suite that is no part of the project.
+    pub fn of_suite(project: &Project, path: PathBuf, inputs: Vec<String>) -> Self {
+        Self {
+            path,
+            name: "suite".to_owned(),
+            inputs,
+            without_dependencies: Vec::new(),
+            python_floor: project.python_floor,
+        }
     }
 
     /// The lock of what the project needs at run time, if it needs anything.
@@ -216,6 +230,7 @@ impl Lock {
     pub fn all(project: &Project) -> Result<Vec<Self>> {
         let mut locks = vec![Self::of_build(project), Self::of_tests(project, None)?];
         locks.extend(Self::of_runtime(project));
+        locks.extend(project.test_gpu_requires.is_some().then(|| Self::of_gpu_tests(project)));
         for variant in project.settings.test.variants.keys() {
             locks.push(Self::of_tests(project, Some(variant))?);
         }
@@ -296,6 +311,15 @@ impl Lock {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// What the project depends on and what its tests need, with pytest.
+fn with_pytest<'a>(project: &'a Project, tests: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut inputs: Vec<String> = project.dependencies.iter().chain(tests).cloned().collect();
+    if !inputs.iter().any(|requirement| requirement_name(requirement) == "pytest") {
+        inputs.push("pytest".to_owned());
+    }
+    inputs
 }
 
 fn unknown_variant(project: &Project, variant: &str) -> Failure {

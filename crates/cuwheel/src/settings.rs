@@ -48,6 +48,8 @@ pub struct Settings {
     pub check: CheckSettings,
     /// `[tool.cuwheel.test]`.
     pub test: TestSettings,
+    /// `[tool.cuwheel.test-gpu]`.
+    pub test_gpu: TestGpuSettings,
 }
 
 /// The settings of `check-wheel`.
@@ -92,6 +94,39 @@ pub struct TestSettings {
     pub cargo_args: Vec<String>,
 }
 
+/// The settings of `test-gpu`.
+#[derive(Clone, Debug)]
+pub struct TestGpuSettings {
+    /// `test-gpu.paths`.
+    pub paths: Vec<String>,
+    /// `test-gpu.group`.
+    pub group: String,
+    /// Whether the group was named: then it has to exist.
+    pub group_is_given: bool,
+    /// `test-gpu.requires`.
+    pub requires: Vec<String>,
+    /// `test-gpu.pytest-args`.
+    pub pytest_args: Vec<String>,
+    /// `test-gpu.timeout-s`.
+    pub timeout_s: u64,
+    /// `test-gpu.total-timeout-s`.
+    pub total_timeout_s: u64,
+}
+
+impl TestGpuSettings {
+    fn read(values: &Values, group_is_given: bool) -> Self {
+        Self {
+            paths: values.texts("test-gpu.paths"),
+            group: values.text("test-gpu.group"),
+            group_is_given,
+            requires: values.texts("test-gpu.requires"),
+            pytest_args: values.texts("test-gpu.pytest-args"),
+            timeout_s: values.count("test-gpu.timeout-s"),
+            total_timeout_s: values.count("test-gpu.total-timeout-s"),
+        }
+    }
+}
+
 impl Settings {
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
     pub fn from_item(item: Option<&Item>) -> Result<Self> {
@@ -102,13 +137,15 @@ impl Settings {
                 table.ok_or_else(|| Failure::usage("tool.cuwheel is not a table").remedy("write [tool.cuwheel]"))?;
             given.collect("", "", table)?;
         }
-        let group_is_given = given.settings.contains_key("test.group");
+        let is_given = |key: &str| given.settings.contains_key(key);
+        let (group_is_given, gpu_group_is_given) = (is_given("test.group"), is_given("test-gpu.group"));
         let overlays = given.overlays.into_iter().map(|(name, given)| OverlayEntry::read(&name, &Values(given)));
         let overlays = overlays.collect::<Result<_>>()?;
         let values = Values(given.settings);
         for (key, path) in values.paths() {
             check_path(key, &path)?;
         }
+        values.check_variants()?;
         let linker = match values.text("linker").as_str() {
             "zig" => Linker::Zig,
             "system" => Linker::System,
@@ -146,6 +183,7 @@ impl Settings {
                 rust: values.flag("test.rust"),
                 cargo_args: values.texts("test.cargo-args"),
             },
+            test_gpu: TestGpuSettings::read(&values, gpu_group_is_given),
         })
     }
 }
@@ -175,8 +213,20 @@ impl Values {
     /// Every setting that names a place in the project.
     fn paths(&self) -> Vec<(&'static str, String)> {
         let mut paths = vec![("requirements", self.text("requirements"))];
-        paths.extend(self.texts("test.paths").into_iter().map(|path| ("test.paths", path)));
+        for key in ["test.paths", "test-gpu.paths"] {
+            paths.extend(self.texts(key).into_iter().map(|path| (key, path)));
+        }
         paths
+    }
+
+    /// Refuses a variant of `test` whose lock would be that of another command.
+    fn check_variants(&self) -> Result<()> {
+        if self.texts_by_name("test.variants").contains_key("gpu") {
+            return Err(Failure::usage("tool.cuwheel.test.variants.gpu would share its lock with test-gpu")
+                .remedy("give the variant another name, or use tool.cuwheel.test-gpu")
+                .into());
+        }
+        Ok(())
     }
 
     pub(crate) fn text(&self, key: &str) -> String {
@@ -323,109 +373,4 @@ pub fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-    use toml_edit::DocumentMut;
-
-    use super::*;
-    use crate::error::render;
-
-    fn parse(text: &str) -> Result<Settings> {
-        let document: DocumentMut = text.parse().unwrap();
-        Settings::from_item(Some(document.as_item()))
-    }
-
-    #[track_caller]
-    fn refused(text: &str, expected: &Expect) {
-        expected.assert_eq(&render(&parse(text).unwrap_err()));
-    }
-
-    #[test]
-    fn every_default_of_the_schema_is_read() {
-        let settings = parse("").unwrap();
-        assert_eq!(settings.compatibility, "manylinux_2_28");
-        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::Zig, 120));
-        assert_eq!(settings.test.cargo_args, ["--workspace"]);
-    }
-
-    #[test]
-    fn nested_tables_and_dotted_keys_are_the_same() {
-        let text = "linker = 'system'\n[test]\ntimeout-s = 5\nvariants.oldest = ['numpy==1.26.4']\n";
-        let settings = parse(text).unwrap();
-        assert_eq!((settings.linker, settings.test.timeout_s), (Linker::System, 5));
-        assert_eq!(settings.test.variants["oldest"], ["numpy==1.26.4"]);
-    }
-
-    #[test]
-    fn an_unknown_key_suggests_the_nearest_name() {
-        refused(
-            "[test]\ntime-out-s = 5",
-            &expect![[r"
-                error: tool.cuwheel.test.time-out-s is not a setting
-                fix: did you mean tool.cuwheel.test.timeout-s?
-            "]],
-        );
-        refused(
-            "build_requires = []",
-            &expect![[r"
-                error: tool.cuwheel.build_requires is not a setting
-                fix: did you mean tool.cuwheel.build-requires?
-            "]],
-        );
-    }
-
-    #[test]
-    fn a_path_that_leads_out_of_the_project_is_refused() {
-        refused(
-            "test.paths = ['tests', '/srv/tests']",
-            &expect![[r"
-                error: tool.cuwheel.test.paths leads out of the project: /srv/tests
-                fix: give paths relative to the project, without ..
-            "]],
-        );
-        refused(
-            "requirements = '../locks'",
-            &expect![[r"
-                error: tool.cuwheel.requirements leads out of the project: ../locks
-                fix: give paths relative to the project, without ..
-            "]],
-        );
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_kind_says_what_is_taken() {
-        refused(
-            "test.timeout-s = -1",
-            &expect![[r"
-                error: tool.cuwheel.test.timeout-s is -1
-                fix: it takes a positive integer; the default is 120
-            "]],
-        );
-        refused(
-            "modules = ['a', 1]",
-            &expect![[r"
-                error: tool.cuwheel.modules is an array with other things than strings
-                fix: it takes an array of strings; the default is []
-            "]],
-        );
-        refused(
-            "check.budget = '100'",
-            &expect![[r#"
-            error: tool.cuwheel.check.budget: `100` is no size: write a whole number and a unit, such as 100MB, 750 kB or 1 GiB
-        "#]],
-        );
-        refused(
-            "check.deny = ['tags/']\ncheck.allow = ['library/debug-info']",
-            &expect![[r#"
-            error: tool.cuwheel.check.allow: `library/debug-info` is no rule and no group of rules, such as `archive/duplicate-entry` or `archive/`: did you mean libraries/debug-info?
-        "#]],
-        );
-        refused(
-            "linker = 'gold'",
-            &expect![[r#"
-                error: tool.cuwheel.linker is "gold"
-                fix: use "zig" or "system"
-            "#]],
-        );
-    }
-}
+mod tests;

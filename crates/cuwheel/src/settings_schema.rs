@@ -212,6 +212,42 @@ pub(crate) const SCHEMA: &[Setting] = &[
         default: "[\"--workspace\"]",
         doc: "Arguments for `cargo test`.",
     },
+    Setting {
+        key: "test-gpu.paths",
+        kind: Kind::Texts,
+        default: "[\"tests/gpu\"]",
+        doc: "Directories and files with the tests that need a GPU, relative to the project.",
+    },
+    Setting {
+        key: "test-gpu.group",
+        kind: Kind::Text,
+        default: "\"test-gpu\"",
+        doc: "The dependency group with the requirements of the GPU tests.",
+    },
+    Setting {
+        key: "test-gpu.requires",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Requirements of the GPU tests beside the group.",
+    },
+    Setting {
+        key: "test-gpu.pytest-args",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Arguments for every pytest run of the GPU tests.",
+    },
+    Setting {
+        key: "test-gpu.timeout-s",
+        kind: Kind::Count,
+        default: "300",
+        doc: "Seconds that one GPU test may take before its process is replaced.",
+    },
+    Setting {
+        key: "test-gpu.total-timeout-s",
+        kind: Kind::Count,
+        default: "3600",
+        doc: "Seconds that a whole run of the GPU tests may take.",
+    },
 ];
 
 /// The page of settings, as Markdown.

@@ -152,10 +152,41 @@ impl Uv {
         Ok(fs::read_to_string(&lock)?)
     }
 
+    /// Whether the network may not be used.
+    pub const fn is_offline(&self) -> bool {
+        self.offline
+    }
+
+    /// The requirements of a lock that hold for another Python and platform, with hashes.
+    pub fn resolve_for(&self, lock: &Path, python_version: &str, platform: &str) -> Result<String> {
+        let directory = tempfile::tempdir()?;
+        let resolved = directory.path().join("requirements.txt");
+        let process = self
+            .process()
+            .args(["pip", "compile", "--quiet", "--no-deps", "--generate-hashes", "--no-header", "--no-annotate"])
+            .args(["--only-binary", ":all:", "--python-version", python_version, "--python-platform", platform])
+            .arg("--python")
+            .arg(&self.python)
+            .arg("--output-file")
+            .arg(&resolved)
+            .arg(lock);
+        self.run(&process, &format!("resolve {} for Python {python_version}", lock.display()))?;
+        Ok(fs::read_to_string(&resolved)?)
+    }
+
     /// Creates a virtual environment that may be moved.
     pub fn create_environment(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
-        let process = self.process().args(["venv", "--quiet", "--relocatable", "--no-project", "--python"]);
-        let process = process.arg(&interpreter.base_executable).arg(directory);
+        self.venv(interpreter, directory, None)
+    }
+
+    /// Creates a virtual environment that may be moved, and that sees the interpreter's packages behind its own.
+    pub fn create_environment_on_system(&self, interpreter: &Interpreter, directory: &Path) -> Result<()> {
+        self.venv(interpreter, directory, Some("--system-site-packages"))
+    }
+
+    fn venv(&self, interpreter: &Interpreter, directory: &Path, option: Option<&str>) -> Result<()> {
+        let process = self.process().args(["venv", "--quiet", "--relocatable", "--no-project"]).args(option);
+        let process = process.arg("--python").arg(&interpreter.base_executable).arg(directory);
         self.run(&process, "create a virtual environment").map(drop)
     }
 
@@ -315,7 +346,7 @@ pub fn download_wheel(interpreter: &Interpreter, url: &str, scratch: &Path) -> R
 }
 
 /// The interpreter's pip, or that of a scratch environment where the interpreter has none.
-fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
+pub fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
     let clean = |process: Process| SETTINGS_OF_OTHER_INSTALLS.iter().fold(process, Process::env_remove);
     let own = clean(Process::new(&interpreter.base_executable)).args(["-I", "-m", "pip"]);
     if own.clone().arg("--version").capture()?.status.success() {
@@ -325,10 +356,10 @@ fn pip(interpreter: &Interpreter, scratch: &Path) -> Result<Process> {
     let created = Process::new(&interpreter.base_executable).args(["-I", "-m", "venv"]).arg(&environment).capture()?;
     if !created.status.success() {
         return Err(Failure::machine(format!(
-            "uv is not on PATH, and {interpreter} has neither pip nor ensurepip to fetch it"
+            "pip is needed, and {interpreter} has neither pip nor ensurepip"
         ))
         .details(created.tail(4))
-        .remedy("install uv, or pip for that interpreter (python3-venv on Debian and Ubuntu)")
+        .remedy("install pip for that interpreter (python3-venv on Debian and Ubuntu); a uv on PATH spares it unless a bundle is made")
         .into());
     }
     Ok(clean(Process::new(environment.join("bin/python"))).args(["-I", "-m", "pip"]))

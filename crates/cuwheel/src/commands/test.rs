@@ -3,7 +3,7 @@
 //! Not for tests that need a GPU.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cuwheel_inspect::wheel::Wheel;
@@ -63,7 +63,7 @@ pub struct Arguments {
 }
 
 /// As many seconds as the settings allow.
-fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
+pub(super) fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=LARGEST_COUNT)
 }
 
@@ -90,9 +90,67 @@ struct PlannedRun {
 
 /// A wheel by its path, as it was read before it was installed.
 #[derive(Debug)]
-struct WheelUnderTest {
-    path: PathBuf,
-    wheel: Wheel,
+pub(super) struct WheelUnderTest {
+    pub(super) path: PathBuf,
+    pub(super) wheel: Wheel,
+}
+
+impl WheelUnderTest {
+    /// The wheel that was given, or the one that `build-wheel` makes for the interpreter.
+    pub(super) fn get(
+        project: &Project,
+        given: Option<&Path>,
+        common: &Common,
+        (interpreter, locked): (&Interpreter, bool),
+        output: &Output,
+    ) -> Result<Self> {
+        let path = match given {
+            Some(path) => path.to_path_buf(),
+            None => build(project, common, (interpreter, locked), output)?,
+        };
+        let path = files::absolute(&path)?;
+        let under_test = Self::open(path)?;
+        if !under_test.wheel.name().is_distribution(&project.name) {
+            return Err(Failure::usage(format!("{} is no wheel of {}", under_test.wheel.file_name(), project.name))
+                .remedy("give a wheel of the project whose tests are run")
+                .into());
+        }
+        Ok(under_test)
+    }
+
+    /// Any wheel.
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
+        let wheel = Wheel::open(&path).map_err(inspection::unreadable)?;
+        Ok(Self { path, wheel })
+    }
+}
+
+fn build(
+    project: &Project,
+    common: &Common,
+    (interpreter, locked): (&Interpreter, bool),
+    output: &Output,
+) -> Result<PathBuf> {
+    // An abi3 wheel serves every interpreter but the free-threaded ones, which get a wheel of their own.
+    let is_specific = project.abi3.floor().is_none() || interpreter.gil_disabled;
+    let builder = if is_specific { interpreter.clone() } else { default_interpreter(interpreter, output) };
+    let arguments = build_wheel::Arguments {
+        common: common.clone(),
+        python: vec![Request::Path(builder.base_executable)],
+        abi3: !is_specific,
+        compatibility: None,
+        sdist: false,
+        force: false,
+        locked,
+    };
+    let plan = build_wheel::Plan::new(project.clone(), &arguments, output)?;
+    Ok(plan.run(output)?.0.remove(0).path)
+}
+
+/// The interpreter that builds: the default one, so that `build-wheel` and the Rust tests share an environment, or the
+/// one that tests where there is no other.
+fn default_interpreter(tests: &Interpreter, output: &Output) -> Interpreter {
+    interpreter::find(None, output).unwrap_or_else(|_| tests.clone())
 }
 
 /// One row of the summary.
@@ -117,8 +175,10 @@ pub fn execute(project: &Project, arguments: &Arguments, output: &Output) -> Res
             return Ok(outcome(&rows, None));
         }
     }
-    let wheel = plan.wheel(output)?;
-    let libraries = test_libraries::build(project, &plan.builder(output), plan.access, output)?;
+    let with = (&plan.interpreter, plan.access.locked);
+    let wheel = WheelUnderTest::get(project, arguments.wheel.as_deref(), &arguments.common, with, output)?;
+    let builder = default_interpreter(&plan.interpreter, output);
+    let libraries = test_libraries::build(project, &builder, plan.access, output)?;
     for run in &plan.runs {
         check_interrupted()?;
         rows.push(plan.run_python(run, &wheel, &libraries, output)?);
@@ -201,15 +261,9 @@ impl<'a> Plan<'a> {
         } })
     }
 
-    /// The interpreter that builds: the default one, so that `build-wheel` and the Rust tests share an environment, or the
-    /// one that tests where there is no other.
-    fn builder(&self, output: &Output) -> Interpreter {
-        interpreter::find(None, output).unwrap_or_else(|_| self.interpreter.clone())
-    }
-
     /// `cargo test`, with what build scripts need.
     fn run_rust(&self, output: &Output) -> Result<Row> {
-        let interpreter = self.builder(output);
+        let interpreter = default_interpreter(&self.interpreter, output);
         let environment = BuildEnvironment::ready(self.project, &interpreter, self.access, output)?;
         let test = &self.project.settings.test;
         let process = cargo::with_headers(cargo::process(), &interpreter, &environment)?
@@ -231,39 +285,6 @@ impl<'a> Plan<'a> {
                 .into());
         }
         Ok(Row { name: "rust".to_owned(), counts, succeeded: finished.status.success(), note: "cargo test".to_owned() })
-    }
-
-    /// The wheel that was given, or the one that `build-wheel` makes.
-    fn wheel(&self, output: &Output) -> Result<WheelUnderTest> {
-        let path = match &self.arguments.wheel {
-            Some(path) => path.clone(),
-            None => self.build(output)?,
-        };
-        let path = files::absolute(&path)?;
-        let wheel = Wheel::open(&path).map_err(inspection::unreadable)?;
-        if !wheel.name().is_distribution(&self.project.name) {
-            return Err(Failure::usage(format!("{} is no wheel of {}", wheel.file_name(), self.project.name))
-                .remedy("give a wheel of the project whose tests are run")
-                .into());
-        }
-        Ok(WheelUnderTest { path, wheel })
-    }
-
-    fn build(&self, output: &Output) -> Result<PathBuf> {
-        // An abi3 wheel serves every interpreter but the free-threaded ones, which get a wheel of their own.
-        let is_specific = self.project.abi3.floor().is_none() || self.interpreter.gil_disabled;
-        let builder = if is_specific { self.interpreter.clone() } else { self.builder(output) };
-        let arguments = build_wheel::Arguments {
-            common: self.arguments.common.clone(),
-            python: vec![Request::Path(builder.base_executable)],
-            abi3: !is_specific,
-            compatibility: None,
-            sdist: false,
-            force: false,
-            locked: self.access.locked,
-        };
-        let plan = build_wheel::Plan::new(self.project.clone(), &arguments, output)?;
-        Ok(plan.run(output)?.0.remove(0).path)
     }
 
     fn total_timeout(&self) -> Duration {

@@ -240,3 +240,37 @@ fn an_abi3_wheel_of_a_crate_without_the_limited_api_is_refused() {
     "#]],
     );
 }
+
+#[test]
+fn the_plan_of_a_gpu_run_says_where_it_runs() {
+    let project = PureProject::new();
+    project.write("tests/gpu/test_it.py", "");
+    check(
+        &project,
+        &["test-gpu", "--dry-run", "--gpus", "2"],
+        0,
+        &expect_test::expect![[r#"
+            project       matpkg 0.1.0 in [PROJECT]
+            wheel         from build-wheel
+            requires      pytest
+            lock          [PROJECT]/requirements/test-gpu.txt (to be resolved)
+            tests         tests/gpu, copied out of the tree
+            python        [CPYTHON]
+            preflight     driver, devices and the wheel's GPU code
+            gpu           required, devices: 2
+        "#]],
+    );
+    let bundle = ["--bundle", "gpu.tar.zst", "--for-python", "3.12", "--platform", "manylinux_2_28_x86_64"];
+    check(
+        &project,
+        &[&["test-gpu", "--dry-run", "--suite", "numba.cuda.tests", "--with", "psutil"][..], &bundle].concat(),
+        0,
+        &expect_test::expect![[r#"
+            project       matpkg 0.1.0 in [PROJECT]
+            wheel         from build-wheel
+            requires      what the wheel depends on, pytest, psutil
+            tests         the installed package numba.cuda.tests
+            bundle        [PROJECT]/gpu.tar.zst for CPython 3.12 on manylinux_2_28_x86_64
+        "#]],
+    );
+}

@@ -177,6 +177,59 @@ pub(crate) fn test_lock() -> &'static str {
     })
 }
 
+/// A [`PureProject`] with the lock of its GPU tests, and the stand-in driver to run them with.
+pub(crate) struct GpuProject {
+    pub(crate) project: PureProject,
+    driver: TempDir,
+}
+
+impl GpuProject {
+    /// With one file of GPU tests.
+    pub(crate) fn new(test: &str) -> Self {
+        let project = PureProject::new();
+        project.write("requirements/test-gpu.txt", gpu_test_lock()).write("tests/gpu/test_it.py", test);
+        Self { project, driver: driver_directory() }
+    }
+
+    /// `cuwheel test-gpu` of the wheel, on the stand-in driver with its default settings; `arguments` go to it.
+    pub(crate) fn test_gpu(&self, arguments: &[&str]) -> Command {
+        self.test_gpu_of(&self.project.wheel, arguments)
+    }
+
+    /// The same of any wheel.
+    pub(crate) fn test_gpu_of(&self, wheel: &Path, arguments: &[&str]) -> Command {
+        let mut command = cuwheel(&self.project.tree.root);
+        command.args(["test-gpu", "--wheel"]).arg(wheel).args(arguments);
+        command.env("LD_LIBRARY_PATH", self.driver.path()).env("CUDA_STUB", "");
+        command.env_remove("CUDA_VISIBLE_DEVICES");
+        command
+    }
+
+    /// Where the stand-in driver is.
+    pub(crate) fn driver(&self) -> &Path {
+        self.driver.path()
+    }
+}
+
+/// A directory with the stand-in driver under the name by which it is asked for.
+pub(crate) fn driver_directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::copy(cuda::control::path().unwrap(), directory.path().join("libcuda.so.1")).unwrap();
+    directory
+}
+
+/// The lock of the GPU tests of [`GpuProject`], resolved once.
+fn gpu_test_lock() -> &'static str {
+    static LOCK: OnceLock<String> = OnceLock::new();
+    LOCK.get_or_init(|| {
+        let tree = Tree::new();
+        tree.write("pyproject.toml", format!("{PYPROJECT}test-gpu = ['pytest']\n"))
+            .write("Cargo.toml", "[package]\nname = 'matpkg'\nversion = '0.1.0'\n");
+        run(cuwheel(&tree.root).arg("lock")).expect_code(0);
+        std::fs::read_to_string(tree.root.join("requirements/test-gpu.txt")).unwrap()
+    })
+}
+
 /// A project with a native module that compiles in seconds: the bare C API of Python, without PyO3's macros.
 pub(crate) fn native_project() -> Tree {
     let tree = Tree::new();

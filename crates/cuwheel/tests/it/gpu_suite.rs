@@ -1,0 +1,78 @@
+//! `cuwheel test-gpu` of suites that are no part of the project, and comparison with earlier reports.
+
+use cuwheel_inspect::testing::WheelBuilder;
+use serde_json::{Value, json};
+
+use crate::support::{GpuProject, run};
+
+const SUITE: &str = "\
+import ctypes
+import otherpkg
+
+def test_steady():
+    assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0
+
+def test_changes():
+    assert otherpkg.NUMBER == 1
+
+def test_never():
+    assert False
+";
+
+/// A wheel of another project, with its tests inside.
+fn other_wheel(project: &GpuProject, number: u32) -> std::path::PathBuf {
+    let name = "otherpkg-2.0-py3-none-any.whl";
+    let builder = WheelBuilder::new(name)
+        .file("otherpkg/__init__.py", format!("NUMBER = {number}\n"))
+        .file("otherpkg/tests/__init__.py", "")
+        .file("otherpkg/tests/test_it.py", SUITE);
+    let path = project.project.tree.beside(name);
+    std::fs::write(&path, builder.build()).unwrap();
+    path
+}
+
+#[test]
+fn the_suite_of_another_wheel_is_compared_with_an_earlier_report() {
+    let project = GpuProject::new("");
+    let wheel = other_wheel(&project, 1);
+    let report = project.project.tree.beside("baseline.json");
+    let suite = |arguments: &[&str]| {
+        let mut command = project.test_gpu_of(&wheel, &[]);
+        command.args(["--suite", "otherpkg.tests", "--json"]).args(arguments);
+        command
+    };
+    let mut first = suite(&["--report"]);
+    first.arg(&report);
+    run(&mut first).expect_code(1);
+    let mut again = suite(&["--baseline"]);
+    let found = run(again.arg(&report)).expect_code(0).json()["report"]["baseline"].take();
+    let never = "otherpkg/tests/test_it.py::test_never";
+    assert_eq!(found["known_failures"], json!([never]));
+    assert_eq!((&found["regressions"], &found["tests"]), (&json!([]), &json!(3)));
+    other_wheel(&project, 2);
+    let mut worse = suite(&["--baseline"]);
+    let found = run(worse.arg(&report)).expect_code(1).json()["report"]["baseline"].take();
+    let regression = json!({ "id": "otherpkg/tests/test_it.py::test_changes", "was": "passed", "is": "failed" });
+    assert_eq!(found["regressions"], json!([regression]));
+}
+
+#[test]
+fn a_directory_is_a_suite_and_its_tests_are_copied() {
+    let project = GpuProject::new("");
+    let suite = project.project.tree.beside("suite");
+    std::fs::create_dir(&suite).unwrap();
+    let test = "import ctypes, matpkg\n\ndef test_it():\n    assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0\n    \
+                assert matpkg.SOURCE == 'wheel' and 'suite' in __file__\n";
+    std::fs::write(suite.join("test_it.py"), test).unwrap();
+    let ran = run(project.test_gpu(&["--json", "--suite"]).arg(&suite)).expect_code(0);
+    assert_eq!(ran.json()["report"]["tests"][0]["id"], "suite/test_it.py::test_it");
+    for (arguments, message) in [
+        (&["--suite", "no/such/tests"][..], "there are no tests at no/such/tests, and it is no name of a package"),
+        (&["--baseline", "no-report.json"], "no-report.json is no report of tests to compare with"),
+    ] {
+        let ran = run(&mut project.test_gpu(arguments)).expect_code(2);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
+    let none: Value = json!([]);
+    assert_eq!(ran.json()["report"]["faults"], none);
+}
