@@ -37,12 +37,18 @@ class _Pipes:
         self.owner = os.getpid()
         self.events = events
         self.commands = os.fdopen(commands, encoding="utf-8")
+        self.waiting = b""
+
+    def note(self, event, **fields):
+        """Says something together with what is said next."""
+        self.waiting += json.dumps({"event": event, **fields}).encode() + b"\n"
 
     def say(self, event, **fields):
         # A fork of a test that goes on as pytest must not speak for the worker.
         if os.getpid() != self.owner:
             return
-        data = json.dumps({"event": event, **fields}).encode() + b"\n"
+        self.note(event, **fields)
+        data, self.waiting = self.waiting, b""
         while data:
             data = data[os.write(self.events, data) :]
 
@@ -160,7 +166,7 @@ def pytest_runtest_logreport(report):
     elif report.failed:
         fields["text"] = report.longreprtext
         fields["output"] = [[name, text] for name, text in report.sections if text.strip()]
-    _pipes.say("report", **fields)
+    _pipes.note("report", **fields)
 
 
 def _size(name):
