@@ -1,4 +1,5 @@
-//! Type codes, conversion rules and overload choice: what a kernel dispatcher decides by, without Python.
+//! Type codes, conversion rules and overload choice, what a kernel dispatcher decides by; and kernels and their launches.
+//! Without Python.
 //!
 //! A type is known by its [`TypeCode`] alone. A [`ConversionTable`] says which type may stand in for which other and at
 //! what price, [`Overloads`] find the one signature that fits given arguments best, a [`Fingerprint`] is a string of
@@ -22,6 +23,7 @@
 mod choice;
 mod conversion;
 mod fingerprint;
+pub mod launch;
 mod memo;
 mod overloads;
 mod type_code;
