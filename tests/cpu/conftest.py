@@ -7,6 +7,7 @@ are helpers, which pytest lets the tests import by name.
 import os
 
 import pytest
+import stand_in
 import upstream
 from dispatching import Implementation
 from hypothesis import settings
@@ -56,3 +57,14 @@ def ours(theirs):
 
     has_launch_config = hasattr(theirs.module, "get_current_launch_config")
     return Implementation(_typeconv, _dispatcher, None if has_launch_config else _dispatcher.PlainDispatcher)
+
+
+@pytest.fixture
+def driver():
+    """The stand-in driver. A test that leaves something alive in it, or breaks its rules, fails."""
+    try:
+        driver = stand_in.load()
+    except stand_in.NotInUse as reason:
+        pytest.skip(str(reason))
+    with driver.watched():
+        yield driver

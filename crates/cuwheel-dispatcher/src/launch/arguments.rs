@@ -14,12 +14,19 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Room for the parameters of `signature`.
+    /// Room for no parameters.
     #[inline]
-    pub fn new(signature: &Signature) -> Self {
-        let mut words = SmallVec::new();
-        words.resize(signature.size_bytes().div_ceil(8), 0);
-        Self { words, size_bytes: signature.size_bytes() }
+    pub fn empty() -> Self {
+        Self { words: SmallVec::new(), size_bytes: 0 }
+    }
+
+    /// Makes room for the parameters of `signature`, all zero. Apart from [`empty`](Self::empty) so that the room is where
+    /// the values stay.
+    #[inline]
+    pub fn clear_for(&mut self, signature: &Signature) {
+        self.words.clear();
+        self.words.resize(signature.size_bytes().div_ceil(8), 0);
+        self.size_bytes = signature.size_bytes();
     }
 
     /// Sets `parameter`, which must be one of the signature's.

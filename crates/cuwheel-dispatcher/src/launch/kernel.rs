@@ -179,7 +179,7 @@ impl Kernel {
         stream: &Stream,
     ) -> Result<(), LaunchError> {
         let found = self.found()?;
-        let guard = device.enter()?;
+        let guard = device.enter_often()?;
         let on_device = self.on_device(found, device)?;
         config.check(&on_device.limits)?;
         if config.shared_bytes > on_device.shared_bytes.load(Ordering::Relaxed) {

@@ -152,9 +152,12 @@ impl Module {
     pub(super) fn not_loaded(&self, error: DriverError, device: Device, log: &str) -> LaunchError {
         let image = self.image();
         let what = || format!("the {} was not loaded", image.kind().name());
-        let remedy = || {
-            let said = if log.is_empty() { String::new() } else { format!("; the driver says: {}", log.trim_end()) };
-            format!("{}{said}", explain(image, device))
+        let code = error.cuda().map_or(0, |error| error.code);
+        let remedy = || match log.trim_end() {
+            "" => explain(image, device),
+            // The text is wrong, not what it is for.
+            log if code == INVALID_PTX => format!("the driver says: {log}"),
+            log => format!("{}; the driver says: {log}", explain(image, device)),
         };
         LaunchError::refused(error, what, remedy)
     }
@@ -169,14 +172,17 @@ impl Module {
     }
 }
 
+/// `CUDA_ERROR_INVALID_PTX`.
+const INVALID_PTX: u32 = 218;
+
 /// What is inside, and what the device needs.
 fn explain(image: &Image, device: Device) -> String {
     let codes: Vec<String> = image.codes().iter().map(Code::to_string).collect();
     let inside = if codes.is_empty() { "no code that can be told".to_owned() } else { codes.join(", ") };
     match device.compute_capability() {
         Ok((major, minor)) => format!(
-            "the image has {inside}, and {device} runs sm_{major}0 to sm_{major}{minor}, or PTX of compute_{major}{minor} \
-             and older; compile with -arch=sm_{major}{minor}"
+            "the image has {inside}, and {device} needs machine code for sm_{major}{minor} or an older sm_{major}x, or PTX \
+             for compute_{major}{minor} or older; compile with -arch=sm_{major}{minor}"
         ),
         Err(_) => format!("the image has {inside}"),
     }

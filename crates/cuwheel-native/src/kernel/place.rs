@@ -26,20 +26,16 @@ pub(super) fn launch(
     if args.len() != parameters.len() {
         return Err(wrong_count(py, kernel, signature, args.len()));
     }
-    let mut packing = Packing {
-        kernel,
-        args,
-        arguments: Arguments::new(signature),
-        placement: Placement::new(stream),
-        shares: Vec::new(),
-    };
-    for (position, (parameter, value)) in parameters.iter().zip(args.iter_borrowed()).enumerate() {
-        packing.add(position, parameter, value)?;
+    let mut packing =
+        Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
+    packing.arguments.clear_for(signature);
+    for (position, parameter) in parameters.iter().enumerate() {
+        packing.add(position, parameter, args.get_borrowed_item(position)?)?;
     }
-    let Packing { arguments, placement, shares, .. } = packing;
-    let mark = py.detach(|| submit(kernel, config, &arguments, &placement)).map_err(|error| exception_of(py, error))?;
+    let Packing { arguments, placement, .. } = &packing;
+    let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
-        hold_until(mark, Box::new((args.clone().unbind(), shares)));
+        hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
     }
     Ok(())
 }

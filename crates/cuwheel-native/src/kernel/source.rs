@@ -44,7 +44,7 @@ pub(super) fn read(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
         };
         // With three arguments the class is chosen by the number: FileNotFoundError, PermissionError, and so on.
         let text = py.import("os").and_then(|os| os.call_method1("strerror", (number,)));
-        match text.and_then(|text| py.get_type::<PyOSError>().call1((number, text, path))) {
+        match text.and_then(|text| py.get_type::<PyOSError>().call1((number, text, path.as_os_str()))) {
             Ok(exception) => PyErr::from_value(exception),
             Err(error) => error,
         }
