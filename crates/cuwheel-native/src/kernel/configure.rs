@@ -4,6 +4,7 @@ use cuwheel_device_array::Stream;
 use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchConfig};
 use cuwheel_exchange::StreamArgument;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -97,6 +98,15 @@ fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
 /// A number from 0 to 2³² - 1.
 #[inline]
 fn size(value: &Bound<'_, PyAny>, what: impl FnOnce() -> String) -> PyResult<u32> {
+    // SAFETY: the thread is attached, and `value` is a live object.
+    if unsafe { ffi::PyLong_CheckExact(value.as_ptr()) } != 0 {
+        let mut overflow = 0;
+        // SAFETY: as above; an exact `int` raises nothing.
+        let number = unsafe { ffi::PyLong_AsLongAndOverflow(value.as_ptr(), &raw mut overflow) };
+        if let Ok(size) = u32::try_from(number) {
+            return Ok(size);
+        }
+    }
     match value.extract::<u32>() {
         Ok(size) => Ok(size),
         Err(error) => Err(no_size(value, &error, &what())),

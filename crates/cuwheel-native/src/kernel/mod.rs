@@ -184,7 +184,8 @@ impl PyKernel {
     /// Raises:
     ///     ValueError: A size is zero, negative or too large.
     ///     TypeError: `stream` is no stream.
-    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false))]
+    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false),
+           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
     fn configure(
         slf: Bound<'_, Self>,
         grid: Bound<'_, PyAny>,
@@ -207,7 +208,8 @@ impl PyKernel {
     /// Raises:
     ///     What calling a configured kernel raises.
     #[pyo3(signature = (args, *, grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None,
-                        cooperative = false))]
+                        cooperative = false),
+           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn launch(
         slf: Bound<'_, Self>,
