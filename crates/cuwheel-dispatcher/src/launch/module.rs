@@ -124,6 +124,10 @@ impl Module {
         let found = unsafe { api.cuLibraryGetKernel(&raw mut kernel, library as sys::CUlibrary, text.as_ptr()) };
         match found {
             Ok(()) => Ok(kernel as usize),
+            // A driver that loads lazily says only now that it cannot.
+            Err(error) if error.cuda().is_some_and(|error| error.code != NOT_FOUND) => {
+                Err(self.not_loaded(error, Device::current()?, &self.log()))
+            }
             Err(error) => {
                 let what = || format!("there is no kernel {name:?} in the {}", self.image().kind().name());
                 Err(LaunchError::refused(error, what, || self.name_remedy(name)))
@@ -174,6 +178,8 @@ impl Module {
 
 /// `CUDA_ERROR_INVALID_PTX`.
 const INVALID_PTX: u32 = 218;
+/// `CUDA_ERROR_NOT_FOUND`.
+const NOT_FOUND: u32 = 500;
 
 /// What is inside, and what the device needs.
 fn explain(image: &Image, device: Device) -> String {
