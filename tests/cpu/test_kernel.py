@@ -3,6 +3,7 @@
 import copy
 import pickle
 import struct
+import tracemalloc
 
 import cuwheel
 import kernels
@@ -345,3 +346,22 @@ def test_everything_says_what_it_is():
     assert repr(configured) == "<ConfiguredKernel saxpy with grid (1, 1, 1), block (2, 3, 1), 64 bytes of shared memory, cluster (1, 1, 1), stream 0x2>"  # fmt: skip
     assert (configured.kernel, configured.stream, configured.cluster, configured.cooperative) == (kernel, 2, (1, 1, 1), False)
     assert (kernel.name, kernel.signature) == ("saxpy", SIGNATURE)
+
+
+def test_a_launch_that_was_made_before_makes_no_python_objects(driver):
+    x = cuwheel.zeros(4, "float32")
+    configured = saxpy()[1, 32]
+    arguments = (x, x, 0.5, 4)
+    configured(*arguments)
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            configured(*arguments)
+            after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The two numbers that are kept of the measurement are all there is.
+    assert peak - before <= 200
+    assert after - before <= 100

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys;
@@ -240,9 +241,10 @@ impl Log {
     }
 
     fn text(&self) -> String {
-        // SAFETY: the memory lives as long as this value. The copy is volatile, since the driver may be writing.
-        let bytes = unsafe { self.buffer.read_volatile() };
-        String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+        // SAFETY: the memory lives as long as this value, and the index is within it. The driver may be writing.
+        let byte = |index| unsafe { AtomicU8::from_ptr(self.buffer.cast::<u8>().add(index)) }.load(Ordering::Relaxed);
+        let bytes: Vec<u8> = (0..LOG_BYTES).map(byte).take_while(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
