@@ -85,6 +85,13 @@ def test_an_image_that_is_cut_off_is_never_shown_to_the_driver():
             cuwheel.Module.from_bytes(whole[:length])
     with pytest.raises(ValueError, match="the cubin cannot be read"):
         cuwheel.Module.from_bytes(cubin(90)[:60])
+    beyond = bytearray(cubin(90))
+    struct.pack_into("<Q", beyond, 40, 1 << 40)
+    struct.pack_into("<H", beyond, 60, 1)
+    with pytest.raises(ValueError, match="the cubin cannot be read"):
+        cuwheel.Module.from_bytes(bytes(beyond))
+    with pytest.raises(ValueError, match="the fatbin cannot be read: its code for sm_90: the cubin cannot be read"):
+        cuwheel.Module.from_bytes(fatbin((2, 90, bytes(beyond))))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):

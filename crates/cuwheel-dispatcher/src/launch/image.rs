@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use object::Endianness;
-use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 use thiserror::Error;
 
 /// What an image is.
@@ -96,8 +96,7 @@ impl Image {
             check_cubin(bytes)?;
             ImageKind::Cubin
         } else if bytes.starts_with(&FATBIN_MAGIC) {
-            let broken = |reason: &str| ImageError::Broken { kind: ImageKind::Fatbin, reason: reason.to_owned() };
-            fatbin_entries(bytes).ok_or_else(|| broken("it ends before it should"))?;
+            check_fatbin(bytes)?;
             ImageKind::Fatbin
         } else if ptx_text(bytes).is_some_and(|text| directive(&without_comments(text), ".version").is_some()) {
             let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -130,7 +129,9 @@ impl Image {
     pub fn codes(&self) -> Vec<Code> {
         match self.kind {
             ImageKind::Cubin => cubin_architecture(&self.bytes).into_iter().map(Code::Binary).collect(),
-            ImageKind::Fatbin => fatbin_entries(&self.bytes).unwrap_or_default(),
+            ImageKind::Fatbin => {
+                fatbin_entries(&self.bytes).unwrap_or_default().into_iter().map(|(code, _)| code).collect()
+            }
             ImageKind::Ptx => ptx_text(&self.bytes)
                 .and_then(|text| Some(directive(&without_comments(text), ".target")?.split(',').next()?.to_owned()))
                 .and_then(|target| Some(Code::Ptx(target.strip_prefix("sm_")?.to_owned())))
@@ -158,6 +159,20 @@ fn check_cubin(bytes: &[u8]) -> Result<(), ImageError> {
     for section in file.elf_section_table().iter() {
         section.data(file.endian(), bytes).map_err(|error| broken(error.to_string()))?;
     }
+    for segment in file.elf_program_headers() {
+        let outside = |()| broken("a segment lies outside of the file".to_owned());
+        segment.data(file.endian(), bytes).map_err(outside)?;
+    }
+    Ok(())
+}
+
+/// The entries fit into the image, and the cubins that are not compressed into their entries.
+fn check_fatbin(bytes: &[u8]) -> Result<(), ImageError> {
+    let broken = |reason: String| ImageError::Broken { kind: ImageKind::Fatbin, reason };
+    let entries = fatbin_entries(bytes).ok_or_else(|| broken("it ends before it should".to_owned()))?;
+    for (code, body) in entries.iter().filter(|(_, body)| body.starts_with(&ELF_MAGIC)) {
+        check_cubin(body).map_err(|error| broken(format!("its code for {code}: {error}")))?;
+    }
     Ok(())
 }
 
@@ -169,8 +184,8 @@ fn cubin_architecture(bytes: &[u8]) -> Option<String> {
     Some((if is_wide { flags >> 8 } else { flags } & 0xff).to_string())
 }
 
-/// What the entries are for; `None` when one of them does not fit.
-fn fatbin_entries(bytes: &[u8]) -> Option<Vec<Code>> {
+/// What the entries are for, and what they hold; `None` when one of them does not fit.
+fn fatbin_entries(bytes: &[u8]) -> Option<Vec<(Code, &[u8])>> {
     const PTX: u16 = 1;
     const CUBIN: u16 = 2;
     let half = |bytes: &[u8], at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
@@ -183,14 +198,15 @@ fn fatbin_entries(bytes: &[u8]) -> Option<Vec<Code>> {
     while !rest.is_empty() {
         let header = usize::try_from(word(rest, 4)?).ok()?;
         let architecture = word(rest, 28)?.to_string();
+        // An entry without a length would never end.
+        let length = header.checked_add(long(rest, 8)?).filter(|length| *length > 0)?;
+        let body = rest.get(header..length)?;
         match half(rest, 0)? {
-            PTX => found.push(Code::Ptx(architecture)),
-            CUBIN => found.push(Code::Binary(architecture)),
+            PTX => found.push((Code::Ptx(architecture), body)),
+            CUBIN => found.push((Code::Binary(architecture), body)),
             // Other kinds, such as code for link time, cannot be loaded.
             _ => {}
         }
-        // An entry without a length would never end.
-        let length = header.checked_add(long(rest, 8)?).filter(|length| *length > 0)?;
         rest = rest.get(length..)?;
     }
     Some(found)

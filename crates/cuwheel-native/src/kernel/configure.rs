@@ -77,7 +77,11 @@ pub(super) fn config(
 fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
     let py = value.py();
     let mut sizes = [1; 3];
-    let count = if let Ok(tuple) = value.cast::<PyTuple>() {
+    // SAFETY: the thread is attached, and `value` is a live object.
+    let count = if unsafe { ffi::PyLong_CheckExact(value.as_ptr()) } != 0 {
+        sizes[0] = size(value, || what.to_owned())?;
+        1
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
         for (axis, item) in tuple.iter_borrowed().take(sizes.len()).enumerate() {
             sizes[axis] = size(&item, || format!("{what}.{}", ["x", "y", "z"][axis]))?;
         }
