@@ -100,12 +100,20 @@ impl Kernel {
     fn find(&self) -> Result<&Found, LaunchError> {
         let Inner { module, name, signature, found } = &*self.0;
         let api = Api::get()?;
+        // What a kernel takes belongs to no device, but a driver that loads lazily may want a context to load it into.
+        let _guard = Device::current()?.enter()?;
         let kernel = module.find(api, name)?;
-        let signature = match (signature, layout(api, kernel as sys::CUkernel)) {
+        let mut layout = Ok(Vec::new());
+        unaffected_by_captures(|| {
+            layout = self::layout(api, kernel as sys::CUkernel);
+            Ok(())
+        })?;
+        let signature = match (signature, layout) {
             (Some(signature), Ok(layout)) => signature.at(&layout, name)?,
-            // An older driver does not tell: it finds out at the launch whether the size of all is right.
-            (Some(signature), Err(_)) => signature.clone(),
-            (None, layout) => Signature::from_layout(&layout?),
+            // An older driver finds out at the launch whether the size of all is right.
+            (Some(signature), Err(error)) if does_not_tell(&error) => signature.clone(),
+            (_, Err(error)) => return Err(error.into()),
+            (None, Ok(layout)) => Signature::from_layout(&layout),
         };
         let devices = (0..api.device_count()).map(|_| OnceLock::new()).collect();
         Ok(found.get_or_init(|| Found { kernel, signature, devices }))
@@ -337,6 +345,17 @@ fn resident_blocks(on_device: &OnDevice, config: &LaunchConfig) -> u64 {
         unsafe { api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, shared) }
     });
     count.map_or(0, |()| u64::try_from(blocks).unwrap_or(0) * u64::from(on_device.limits.multiprocessors))
+}
+
+/// Whether the driver cannot say what a kernel takes, rather than failing to.
+fn does_not_tell(error: &DriverError) -> bool {
+    /// `CUDA_ERROR_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`.
+    const CODES: [u32; 2] = [500, 801];
+    match error {
+        DriverError::MissingSymbol { .. } => true,
+        DriverError::Cuda(error) => CODES.contains(&error.code),
+        _ => false,
+    }
 }
 
 /// Offset and size of each parameter, as the driver tells from CUDA 12.4 on.
