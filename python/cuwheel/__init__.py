@@ -5,9 +5,12 @@ are loaded when they are first used.
 """
 
 __all__ = [
+    "CudaError",
     "DType",
     "Device",
     "DeviceArray",
+    "Kernel",
+    "Module",
     "Stream",
     "__version__",
     "asarray",
@@ -39,7 +42,8 @@ def __getattr__(name):
 
     if name == "mviewbuf":
         return importlib.import_module(f".{name}", __name__)
-    module = importlib.import_module("._native" if name == "__version__" else "._devicearray", __name__)
+    home = {"__version__": "._native", "Kernel": "._kernel", "Module": "._kernel"}.get(name, "._devicearray")
+    module = importlib.import_module(home, __name__)
     # Found at once from now on: a look-up that ends here costs more than many a call.
     value = globals()[name] = getattr(module, name)
     return value

@@ -6,6 +6,7 @@ are loaded when they are first used.
 
 from . import mviewbuf as mviewbuf
 from ._devicearray import (
+    CudaError as CudaError,
     DType as DType,
     Device as Device,
     DeviceArray as DeviceArray,
@@ -19,12 +20,16 @@ from ._devicearray import (
     use_stream as use_stream,
     zeros as zeros,
 )
+from ._kernel import Kernel as Kernel, Module as Module
 from ._native import __version__ as __version__
 
 __all__ = [
+    "CudaError",
     "DType",
     "Device",
     "DeviceArray",
+    "Kernel",
+    "Module",
     "Stream",
     "__version__",
     "asarray",

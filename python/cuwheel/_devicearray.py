@@ -3,6 +3,7 @@
 from . import _native
 
 __all__ = [
+    "CudaError",
     "DType",
     "Device",
     "DeviceArray",
@@ -19,6 +20,7 @@ __all__ = [
     "zeros",
 ]
 
+CudaError = _native._devicearray.CudaError
 DeviceArray = _native._devicearray.DeviceArray
 DType = _native._devicearray.DType
 Device = _native._devicearray.Device

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import CapsuleType
 
 __all__ = [
+    "CudaError",
     "DType",
     "Device",
     "DeviceArray",
@@ -389,6 +390,17 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA array interface, version 3."""
+
+class CudaError(RuntimeError):
+    """The CUDA driver cannot be used, or reports an error.
+
+    Attributes:
+        name: The name of the error in CUDA, such as "CUDA_ERROR_INVALID_VALUE"; None if the driver was not asked.
+        code: The number of the error, or None.
+    """
+
+    name: str | None
+    code: int | None
 
 @final
 class DType:

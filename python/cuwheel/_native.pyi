@@ -10,6 +10,7 @@ __all__ = [
     "_devicearray_base",
     "_dispatcher",
     "_helperlib",
+    "_kernel",
     "_numpy",
     "_typeconv",
     "mviewbuf",
@@ -20,6 +21,7 @@ _devicearray: ModuleType
 _devicearray_base: ModuleType
 _dispatcher: ModuleType
 _helperlib: ModuleType
+_kernel: ModuleType
 _numpy: ModuleType
 _typeconv: ModuleType
 mviewbuf: ModuleType

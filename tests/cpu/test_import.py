@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import cuwheel
+import cuwheel._devicearray
 import cuwheel._dispatcher
 import cuwheel._helperlib
+import cuwheel._kernel
 import cuwheel._native
 import cuwheel._numpy
 import cuwheel._typeconv
@@ -18,7 +20,7 @@ import cuwheel.mviewbuf
 import fresh_python
 import pytest
 
-MODULES = ["mviewbuf", "_devicearray", "_dispatcher", "_helperlib", "_numpy", "_typeconv"]
+MODULES = ["mviewbuf", "_devicearray", "_dispatcher", "_helperlib", "_kernel", "_numpy", "_typeconv"]
 
 
 def test_version_is_that_of_the_distribution():
@@ -50,7 +52,8 @@ def test_the_modules_are_found_without_importing_them():
 
 
 def test_members_are_pickled_by_name():
-    modules = [cuwheel.mviewbuf, cuwheel._devicearray, cuwheel._dispatcher, cuwheel._numpy, cuwheel._typeconv]
+    modules = [cuwheel.mviewbuf, cuwheel._devicearray, cuwheel._dispatcher, cuwheel._kernel, cuwheel._numpy]
+    modules.append(cuwheel._typeconv)
     for module in modules:
         for name in {*module.__all__} - {"asarray", "empty", "from_dlpack", "from_host", "full", "zeros"}:
             member = getattr(module, name)
@@ -67,7 +70,8 @@ def test_importing_imports_nothing_else():
         before = set(sys.modules)
         import cuwheel
         print(sorted(set(sys.modules) - before))
-        import cuwheel.mviewbuf, cuwheel._dispatcher, cuwheel._helperlib, cuwheel._numpy, cuwheel._typeconv
+        import cuwheel.mviewbuf, cuwheel._devicearray, cuwheel._dispatcher, cuwheel._helperlib, cuwheel._kernel
+        import cuwheel._numpy, cuwheel._typeconv
         print(sorted(set(sys.modules) - before))
         """,
         site=False,
@@ -202,9 +206,10 @@ def test_reload_and_import_after_deletion():
             import cuwheel.mviewbuf
             assert cuwheel.mviewbuf is not first
             assert cuwheel.mviewbuf.memoryview_get_extents_info((3, 4), (-32, 8), 2, 8) == (-64, 32)
-            names = {"mviewbuf", "_devicearray", "_devicearray_base", "_dispatcher", "_helperlib", "_numpy", "_typeconv"}
+            names = {"mviewbuf", "_devicearray", "_devicearray_base", "_dispatcher", "_helperlib", "_kernel", "_numpy"}
+            names.add("_typeconv")
             assert {*cuwheel._native.__all__} == {"__version__", *names}
-            assert len(cuwheel._native.__all__) == 8
+            assert len(cuwheel._native.__all__) == 9
             memoryview(type("C", (first.MemAlloc,), {"_buflen_": 0, "_bufptr_": 1})())
         print("done")
         """

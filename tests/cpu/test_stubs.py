@@ -42,7 +42,7 @@ def docstring(node) -> str:
 
 
 def test_every_module_has_a_stub():
-    modules = ["__init__", "_devicearray", "_dispatcher", "_helperlib", "_native", "_numpy", "_typeconv", "mviewbuf"]
+    modules = ["__init__", "_devicearray", "_dispatcher", "_helperlib", "_kernel", "_native", "_numpy", "_typeconv", "mviewbuf"]
     assert [stub.stem for stub in STUBS] == modules
     assert (STUBS[0].parent / "py.typed").exists()
 

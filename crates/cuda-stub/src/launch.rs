@@ -14,7 +14,7 @@ use crate::device::{
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
 use crate::image::Parameter;
-use crate::memory::Found;
+use crate::memory::{Found, MemoryKind};
 use crate::occupancy::blocks_per_multiprocessor;
 use crate::region::Region;
 use crate::work::Work;
@@ -121,7 +121,10 @@ impl Driver {
             }
             Found::Live(known) => {
                 let (owner, origin, end) = (known.owner, known.origin.clone(), known.end());
-                if owner.device != launch.device && !self.reaches(launch.context, owner.context, owner.pool) {
+                // With unified addresses every device sees host memory that is pinned, and managed memory.
+                let is_bound = matches!(known.kind, MemoryKind::Device | MemoryKind::Variable);
+                if is_bound && owner.device != launch.device && !self.reaches(launch.context, owner.context, owner.pool)
+                {
                     let text = format!(
                         "{} is memory of device {} (from {origin}), which device {} has no access to",
                         position(),

@@ -66,6 +66,20 @@ impl Device {
         self.enter_quietly(driver)
     }
 
+    /// As [`enter`](Self::enter), for what is done often: a thread without a context keeps that of device 0 for good, which
+    /// is the one that it would get anyway, so that nothing has to be changed the next time.
+    pub fn enter_often(self) -> Result<ContextGuard, DriverError> {
+        let driver = Driver::get()?;
+        deferred::surface()?;
+        let guard = self.enter_quietly(driver)?;
+        if self.ordinal != 0 || guard.pushed.is_none() || !guard.was_none {
+            return Ok(guard);
+        }
+        // What was pushed stays.
+        std::mem::forget(guard);
+        Ok(ContextGuard { pushed: None, was_none: false, not_send: PhantomData })
+    }
+
     /// As [`enter`](Self::enter), for destructors: it leaves deferred errors for the next call that can return them.
     pub(crate) fn enter_quietly(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
         let context = driver.context(self)?;
@@ -73,11 +87,11 @@ impl Device {
         // SAFETY: the pointer is to a local variable.
         unsafe { driver.cuCtxGetCurrent(&raw mut current) }?;
         if current == context {
-            return Ok(ContextGuard { pushed: None, not_send: PhantomData });
+            return Ok(ContextGuard { pushed: None, was_none: false, not_send: PhantomData });
         }
         // SAFETY: a primary context that was retained, and is never released.
         unsafe { driver.cuCtxPushCurrent_v2(context) }?;
-        Ok(ContextGuard { pushed: Some(driver), not_send: PhantomData })
+        Ok(ContextGuard { pushed: Some(driver), was_none: current.is_null(), not_send: PhantomData })
     }
 
     /// The name, such as `NVIDIA H200`.
@@ -127,6 +141,8 @@ impl fmt::Display for Device {
 pub struct ContextGuard {
     /// The driver, if the context was not current already.
     pushed: Option<&'static Driver>,
+    /// Whether no context was current before.
+    was_none: bool,
     /// What is current is a matter of the thread.
     not_send: PhantomData<*const ()>,
 }

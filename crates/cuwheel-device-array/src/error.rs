@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::{AllocationError, CopyError, DTypeError, DriverError, LayoutError, ReshapeError};
+use crate::{AllocationError, CopyError, CudaError, DTypeError, DriverError, LayoutError, ReshapeError};
 
 /// The Python exception that an error stands for, so that bindings map errors in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +31,11 @@ pub enum ErrorKind {
 pub trait Classified: std::error::Error {
     /// The Python exception that this stands for.
     fn kind(&self) -> ErrorKind;
+
+    /// What the driver reported, if that is the cause.
+    fn cuda_error(&self) -> Option<&CudaError> {
+        None
+    }
 }
 
 /// Any error of this crate.
@@ -66,6 +71,14 @@ impl Classified for Error {
             Self::Allocation(error) => error.kind(),
             Self::Copy(error) => error.kind(),
             Self::Driver(error) => error.kind(),
+        }
+    }
+
+    fn cuda_error(&self) -> Option<&CudaError> {
+        match self {
+            Self::Allocation(error) => error.cuda_error(),
+            Self::Driver(error) => error.cuda_error(),
+            _ => None,
         }
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use cudarc::driver::sys;
 
+use crate::driver::code;
 use crate::memory::deferred;
-use crate::{Device, Driver, DriverError, Stream};
+use crate::{Device, Driver, DriverError, Stream, unaffected_by_captures};
 
 /// An event of a device's context.
 #[derive(Debug)]
@@ -55,6 +56,24 @@ impl Event {
         let _guard = self.device.enter()?;
         // SAFETY: the event lives as long as this value.
         unsafe { Driver::get()?.cuEventSynchronize(self.handle as sys::CUevent) }
+    }
+
+    /// Whether the work before the mark is done.
+    pub fn is_reached(&self) -> Result<bool, DriverError> {
+        let driver = Driver::get()?;
+        let _guard = self.device.enter_quietly(driver)?;
+        let mut is_reached = true;
+        unaffected_by_captures(|| {
+            // SAFETY: the event lives as long as this value.
+            match unsafe { driver.cuEventQuery(self.handle as sys::CUevent) } {
+                Err(DriverError::Cuda(error)) if error.code == code::NOT_READY => {
+                    is_reached = false;
+                    Ok(())
+                }
+                result => result,
+            }
+        })?;
+        Ok(is_reached)
     }
 
     /// The time from `start` to this event. Both keep the time, were recorded, and were reached.

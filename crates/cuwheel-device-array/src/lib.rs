@@ -49,5 +49,8 @@ pub use dtype::{DType, DTypeError};
 pub use error::{Classified, Error, ErrorKind};
 pub use event::Event;
 pub use layout::{Dims, Elements, Index, Layout, LayoutError, MAXIMUM_DIMENSIONS, Order, ReshapeError, Strides};
-pub use memory::{Allocation, AllocationError, MemoryKind, PointerAttributes, pointer_attributes, take_deferred_error};
+pub use memory::{
+    Allocation, AllocationError, MemoryKind, PointerAttributes, defer_error, hold_until, pointer_attributes,
+    take_deferred_error, unaffected_by_captures,
+};
 pub use stream::Stream;

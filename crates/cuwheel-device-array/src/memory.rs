@@ -3,11 +3,13 @@
 mod allocation;
 mod attributes;
 pub(crate) mod deferred;
+mod held;
 pub(crate) mod pending;
 
-pub use allocation::{Allocation, AllocationError};
+pub use allocation::{Allocation, AllocationError, unaffected_by_captures};
 pub use attributes::{PointerAttributes, pointer_attributes};
-pub use deferred::take_deferred_error;
+pub use deferred::{keep as defer_error, take_deferred_error};
+pub use held::hold_until;
 
 /// Who can reach memory, and how it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

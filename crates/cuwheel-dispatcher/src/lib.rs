@@ -1,4 +1,5 @@
-//! Type codes, conversion rules and overload choice: what a kernel dispatcher decides by, without Python.
+//! Type codes, conversion rules and overload choice, what a kernel dispatcher decides by; and kernels and their launches.
+//! Without Python.
 //!
 //! A type is known by its [`TypeCode`] alone. A [`ConversionTable`] says which type may stand in for which other and at
 //! what price, [`Overloads`] find the one signature that fits given arguments best, a [`Fingerprint`] is a string of
@@ -19,11 +20,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod choice;
 mod conversion;
 mod fingerprint;
+#[expect(unsafe_code, reason = "kernels are launched by the driver, which is C")]
+pub mod launch;
 mod memo;
 mod overloads;
 mod type_code;

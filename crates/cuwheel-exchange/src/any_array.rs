@@ -1,5 +1,6 @@
 //! An array of any library as a typed argument of a function.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
@@ -33,14 +34,23 @@ use crate::{abi::DlpackFlags, error, exception, tensor};
 pub struct AnyArray<'a, 'py> {
     view: ArrayView,
     /// What keeps the memory alive: the argument itself, or a share that was taken of it.
-    _owner: Owner<'a, 'py>,
+    owner: Owner<'a, 'py>,
 }
 
 #[derive(Debug)]
-#[expect(dead_code, reason = "they are held for as long as the view is used, not read")]
 enum Owner<'a, 'py> {
-    Argument(Borrowed<'a, 'py, PyAny>),
+    Argument(PhantomData<Borrowed<'a, 'py, PyAny>>),
     Share(Array),
+}
+
+impl AnyArray<'_, '_> {
+    /// The share that was taken of the array; `None` where the argument itself keeps the memory alive.
+    pub fn into_share(self) -> Option<Array> {
+        match self.owner {
+            Owner::Argument(_) => None,
+            Owner::Share(array) => Some(array),
+        }
+    }
 }
 
 impl Deref for AnyArray<'_, '_> {
@@ -60,7 +70,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyArray<'a, 'py> {
         let Some(table) = known.table else { return otherwise(object, None) };
         match through_table(&object, table, known) {
             Ok(Some(view)) if view.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
-            Ok(Some(view)) => Ok(Self { view, _owner: Owner::Argument(object) }),
+            Ok(Some(view)) => Ok(Self { view, owner: Owner::Argument(PhantomData) }),
             Ok(None) => otherwise(object, None),
             Err(error) => otherwise(object, Some(error)),
         }
@@ -105,7 +115,7 @@ fn otherwise<'a, 'py>(object: Borrowed<'a, 'py, PyAny>, first: Option<PyErr>) ->
     }
     match attempts.add(&object, || import::import(&object, WorkOn::Producers).map(Some))? {
         Some(array) if array.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
-        Some(array) => Ok(AnyArray { view: (*array).clone(), _owner: Owner::Share(array) }),
+        Some(array) => Ok(AnyArray { view: (*array).clone(), owner: Owner::Share(array) }),
         None => Err(attempts.error(&object)),
     }
 }

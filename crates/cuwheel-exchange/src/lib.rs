@@ -45,7 +45,7 @@ pub mod timing;
 pub use any_array::{AnyArray, OwnedArray};
 pub use cuda_interface::cuda_array_interface;
 pub use dunder::{DlpackArguments, dlpack};
-pub use error::exception as exception_of;
+pub use error::{cuda_error_class, exception as exception_of};
 pub use export::{ExportError, dlpack_device};
 pub use import::{DLPACK_VERSION, WorkOn, import};
 pub use lookup::{EXCHANGE_VARIABLE, forget_types};

@@ -8,6 +8,7 @@ mod devicearray;
 mod devicearray_base;
 mod dispatcher;
 mod helperlib;
+mod kernel;
 mod mviewbuf;
 mod number;
 mod numpy;
@@ -29,6 +30,7 @@ const SUBMODULES: &[Submodule] = &[
     dispatcher::SUBMODULE,
     helperlib::SUBMODULE,
     devicearray_base::SUBMODULE,
+    kernel::SUBMODULE,
 ];
 
 /// The shared library of this package. Its members are what the package's modules of the same names are made of; import

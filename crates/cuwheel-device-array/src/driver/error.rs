@@ -89,6 +89,7 @@ pub(crate) mod code {
     pub(crate) const NOT_INITIALIZED: u32 = 3;
     pub(crate) const DEINITIALIZED: u32 = 4;
     pub(crate) const NO_DEVICE: u32 = 100;
+    pub(crate) const NOT_READY: u32 = 600;
     pub(crate) const ILLEGAL_ADDRESS: u32 = 700;
     pub(crate) const CONTEXT_IS_DESTROYED: u32 = 709;
     pub(crate) const ASSERT: u32 = 710;
@@ -168,6 +169,13 @@ impl Classified for DriverError {
             Self::Cuda(CudaError { code: code::OUT_OF_MEMORY, .. }) => ErrorKind::Memory,
             Self::NoSuchDevice { .. } => ErrorKind::Value,
             _ => ErrorKind::Driver,
+        }
+    }
+
+    fn cuda_error(&self) -> Option<&CudaError> {
+        match self {
+            Self::Cuda(error) | Self::Deferred { error, .. } => Some(error),
+            _ => None,
         }
     }
 }

@@ -92,6 +92,7 @@ functions! {
         cuEventCreate(event: *mut sys::CUevent, flags: c_uint),
         cuEventRecord(event: sys::CUevent, stream: sys::CUstream),
         cuEventSynchronize(event: sys::CUevent),
+        cuEventQuery(event: sys::CUevent),
         cuEventDestroy_v2(event: sys::CUevent),
     "timing by events":
         cuEventElapsedTime(milliseconds: *mut f32, start: sys::CUevent, end: sys::CUevent),

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::{MemoryKind, deferred, pending};
 use crate::driver::code;
 use crate::stream::CaptureStatus;
-use crate::{Classified, Device, Driver, DriverError, ErrorKind, Stream};
+use crate::{Classified, CudaError, Device, Driver, DriverError, ErrorKind, Stream};
 
 /// The alignment of ordinary host memory, in bytes: the one that DLPack advises.
 const HOST_ALIGNMENT: usize = 256;
@@ -91,6 +91,13 @@ impl Classified for AllocationError {
             Self::Driver(error) => error.kind(),
         }
     }
+
+    fn cuda_error(&self) -> Option<&CudaError> {
+        match self {
+            Self::Driver(error) => error.cuda_error(),
+            _ => None,
+        }
+    }
 }
 
 impl Allocation {
@@ -164,7 +171,7 @@ impl Block {
         }
         let result = match self.kind {
             MemoryKind::Device => self.allocate_device(driver),
-            _ => unaffected_by_captures(driver, || self.allocate_unordered(driver)),
+            _ => unaffected_by_captures(|| self.allocate_unordered(driver)),
         };
         result.map_err(|error| match error {
             DriverError::Cuda(error) if error.code == code::OUT_OF_MEMORY => self.out_of_memory(driver),
@@ -177,7 +184,7 @@ impl Block {
         match unsafe { driver.cuMemAllocAsync(&raw mut self.address, self.size_bytes, self.stream.raw()) } {
             // Virtual GPUs may lack memory pools.
             Err(DriverError::Cuda(error)) if error.code == code::NOT_SUPPORTED => {
-                unaffected_by_captures(driver, || self.allocate_unordered(driver))
+                unaffected_by_captures(|| self.allocate_unordered(driver))
             }
             result => {
                 self.is_pooled = result.is_ok();
@@ -252,7 +259,7 @@ impl Block {
             // was ordered before this point of the stream by whoever put it in.
             return unsafe { driver.cuMemFreeAsync(self.address, stream.raw()) };
         }
-        unaffected_by_captures(driver, || {
+        unaffected_by_captures(|| {
             // SAFETY: the stream is valid; when it is done, nothing uses the memory any more, for the same reason.
             unsafe { driver.cuStreamSynchronize(stream.raw()) }?;
             // SAFETY: the memory was allocated by the function's counterpart and is not freed yet.
@@ -273,12 +280,10 @@ impl Block {
     }
 }
 
-/// Runs what the driver takes for unsafe while any thread captures a stream: what is allocated or freed here is not
-/// part of anyone's capture, and must not end it.
-fn unaffected_by_captures(
-    driver: &Driver,
-    action: impl FnOnce() -> Result<(), DriverError>,
-) -> Result<(), DriverError> {
+/// Runs what the driver takes for unsafe while any thread captures a stream: allocating and loading here is not part of
+/// anyone's capture, and must not end it.
+pub fn unaffected_by_captures(action: impl FnOnce() -> Result<(), DriverError>) -> Result<(), DriverError> {
+    let driver = Driver::get()?;
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32;
     // SAFETY: the pointer is to a local variable of the enumeration's size; what comes back is only given back.
     unsafe { driver.cuThreadExchangeStreamCaptureMode((&raw mut mode).cast()) }?;

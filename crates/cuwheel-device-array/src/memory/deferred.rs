@@ -26,11 +26,11 @@ pub(crate) fn surface() -> Result<(), DriverError> {
     if PENDING.load(Ordering::Relaxed) { take_deferred_error().map_or(Ok(()), Err) } else { Ok(()) }
 }
 
-/// Keeps the error of a destructor, unless one is kept already: what comes after the first is mostly its consequence.
+/// Keeps the error of a destructor for the next call that can return one, unless one is kept already: what comes after the first is mostly its consequence.
 ///
 /// At the end of the process the driver refuses everything, and in a forked child there is nothing to be done: neither
 /// is an error.
-pub(crate) fn keep(during: &'static str, result: Result<(), DriverError>) {
+pub fn keep(during: &'static str, result: Result<(), DriverError>) {
     let error = match result {
         Err(DriverError::Cuda(error)) if !error.is_after_the_end() => DriverError::Deferred { during, error },
         Ok(()) | Err(DriverError::Cuda(_) | DriverError::Forked) => return,

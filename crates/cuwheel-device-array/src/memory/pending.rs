@@ -16,8 +16,9 @@ pub(crate) fn put(block: Block) {
     ANY.store(true, Ordering::Release);
 }
 
-/// Frees what can be freed by now.
+/// Frees what can be freed by now, and lets go of what is no longer used.
 pub(crate) fn retry() {
+    super::held::release_reached();
     if !ANY.load(Ordering::Acquire) {
         return;
     }

@@ -1,5 +1,7 @@
-//! The dispatcher's decisions against models of them.
+//! The dispatcher's decisions against models of them, and launches against the stand-in driver.
 
 mod choice;
+mod counter;
 mod fingerprint;
+mod launch;
 mod threads;

@@ -23,14 +23,15 @@ use std::ffi::c_int;
 use cuwheel_device_array::{Array, Error};
 use cuwheel_exchange::{DlpackArguments, Producer, exception_of};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::{ffi, intern};
 
 use self::create::{KindArgument, OrderArgument, Shape};
 use self::dtype::{DTypeArgument, PyDType};
 use self::flags::Flags;
-use self::place::{DeviceArgument, PyDevice, PyStream, StreamArgument};
+pub(crate) use self::place::DeviceArgument;
+use self::place::{PyDevice, PyStream, StreamArgument};
 use crate::exception;
 use crate::submodule::{Submodule, add_class};
 
@@ -44,6 +45,9 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<PyStream>(module, SUBMODULE.name)?;
     add_class::<place::use_stream>(module, SUBMODULE.name)?;
     add_class::<Flags>(module, SUBMODULE.name)?;
+    let cuda_error = cuwheel_exchange::cuda_error_class(module.py())?;
+    cuda_error.setattr(intern!(module.py(), "__module__"), module.name()?)?;
+    module.add("CudaError", cuda_error)?;
     module.add_function(wrap_pyfunction!(place::current_stream, module)?)?;
     module.add_function(wrap_pyfunction!(forget_types, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_rebuild, module)?)?;

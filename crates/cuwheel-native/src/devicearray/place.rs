@@ -92,7 +92,7 @@ impl PyDevice {
 
 /// A device as an argument.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DeviceArgument(pub(super) Device);
+pub(crate) struct DeviceArgument(pub(crate) Device);
 
 impl<'py> FromPyObject<'_, 'py> for DeviceArgument {
     type Error = PyErr;

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use cuwheel_inspect::wheel::Wheel;
+use cuwheel_inspect::rules::{Breakdown, ExaminedWheel};
 use serde::Serialize;
+
+use crate::error::Result;
+use crate::inspection;
 
 /// The GPU code of a wheel.
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
@@ -16,15 +19,10 @@ pub struct GpuContent {
     pub toolkit: Option<String>,
 }
 
-/// Files that may hold GPU code.
-const MAY_HOLD_CODE: &[&str] = &["so", "cubin", "fatbin", "ptx"];
-
-/// What is known of a wheel: a wheel without files that could hold GPU code has none; of others nothing is known.
-pub fn of_wheel(wheel: &Wheel) -> Option<GpuContent> {
-    let may_hold_code = wheel.entries().iter().any(|entry| {
-        let path = Path::new(entry.path());
-        path.extension().is_some_and(|extension| MAY_HOLD_CODE.iter().any(|known| extension == *known))
-            || entry.path().contains(".so.")
-    });
-    (!may_hold_code).then(GpuContent::default)
+/// What the wheel at `path` has.
+pub fn of_wheel(path: &Path) -> Result<GpuContent> {
+    let examined = ExaminedWheel::open(path).map_err(inspection::unreadable)?;
+    let names = Breakdown::of(&examined).architectures.into_iter().map(|code| code.name);
+    let (ptx, sass) = names.partition(|name| name.starts_with("compute_"));
+    Ok(GpuContent { sass, ptx, toolkit: examined.cuda_toolkits().last().map(ToString::to_string) })
 }

@@ -131,7 +131,7 @@ impl Contents<'_> {
     }
 
     fn manifest(&self, target: Option<&Target>, wheelhouse: &Wheelhouse) -> Result<serde_json::Value> {
-        let (wheel, _) = self.wheel;
+        let (wheel, path) = self.wheel;
         // The arguments of the project's runs are for its own tests.
         let pytest_args: &[String] =
             if *self.suite == Suite::Project { &self.project.settings.test_gpu.pytest_args } else { &[] };
@@ -150,7 +150,7 @@ impl Contents<'_> {
             "wheels": [{
                 "file": wheel.file_name(),
                 "sha256": wheel.sha256().to_string(),
-                "gpu": content::of_wheel(wheel),
+                "gpu": content::of_wheel(path)?,
             }],
             "wheelhouse": house,
             "expects": wheelhouse.expects,

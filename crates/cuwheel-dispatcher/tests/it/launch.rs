@@ -1,0 +1,168 @@
+//! Kernels and launches against the stand-in driver: what is asked of it, what is packed, and that a hit allocates nothing.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cuda::control::Stub;
+use cuwheel_device_array::{Array, Classified, CudaError, DType, Device, MemoryKind, Order, Stream};
+use cuwheel_dispatcher::launch::{
+    Arguments, Code, Extent, Image, Kernel, LaunchConfig, MixedDevices, Module, ParameterType, Placement, Signature,
+};
+use expect_test::expect;
+
+use crate::counter;
+
+const PTX: &str = ".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry three(.param .u64 a, .param .u64 b, .param .u64 c) { ret; }
+.visible .entry mixed(.param .u8 a, .param .f64 b, .param .u16 c) { ret; }
+";
+const FIRST: Device = Device::new(0);
+const SECOND: Device = Device::new(1);
+
+/// The stand-in for one test at a time, with an empty record.
+fn stub() -> (&'static Stub, MutexGuard<'static, ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    static STUB: OnceLock<Stub> = OnceLock::new();
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let stub = STUB.get_or_init(|| {
+        let stub = Stub::load().unwrap();
+        stub.configure("devices=2").unwrap();
+        stub
+    });
+    stub.reset();
+    (stub, alone)
+}
+
+fn module() -> Module {
+    Module::new(Image::new(PTX.as_bytes()).unwrap())
+}
+
+fn array(device: Device) -> Array {
+    Array::empty(&[16], DType::Float32, MemoryKind::Device, device, &Stream::LEGACY, Order::C).unwrap()
+}
+
+fn config(grid: u32, block: u32) -> LaunchConfig {
+    let extent = |what, size| Extent::new(what, &[size]).unwrap();
+    let (grid, block) = (extent("grid", grid), extent("block", block));
+    LaunchConfig { grid, block, shared_bytes: 0, cluster: None, cooperative: false }
+}
+
+/// What a binding does for each call.
+fn launch(kernel: &Kernel, arrays: &[&Array], config: &LaunchConfig) {
+    let signature = kernel.signature().unwrap();
+    let mut arguments = Arguments::empty();
+    arguments.clear_for(signature);
+    let mut placement = Placement::new(None);
+    for (parameter, array) in signature.parameters().iter().zip(arrays) {
+        arguments.set(parameter, &array.pointer().to_ne_bytes());
+        placement.add(array, None).unwrap();
+    }
+    let device = placement.device().unwrap();
+    let stream = placement.stream(device);
+    placement.order_before(device, &stream).unwrap();
+    // SAFETY: the arrays are alive; no kernel is run.
+    unsafe { kernel.launch(&arguments, config, device, &stream) }.unwrap();
+    placement.order_behind(device, &stream).unwrap();
+}
+
+#[test]
+fn a_hit_allocates_nothing_and_asks_the_driver_for_nothing_else() {
+    let (stub, _alone) = stub();
+    let kernel = module().kernel("three", Some(Signature::parse(["float32*"; 3]).unwrap()));
+    let arrays = [array(FIRST), array(FIRST), array(FIRST)];
+    let arrays: [&Array; 3] = arrays.each_ref();
+    let config = config(1, 32);
+    launch(&kernel, &arrays, &config);
+    stub.reset();
+    let allocations = counter::allocations_during(|| (0..100).for_each(|_| launch(&kernel, &arrays, &config)));
+    assert_eq!(allocations, 0);
+    let report = stub.report();
+    assert_eq!(report["calls"].as_object().unwrap().len(), 2, "{}", report["calls"]);
+    assert_eq!((&report["calls"]["cuLaunchKernel"], &report["calls"]["cuCtxGetCurrent"]), (&100.into(), &100.into()));
+}
+
+#[test]
+fn parameters_lie_where_the_kernel_has_them() {
+    let (stub, _alone) = stub();
+    for signature in [None, Some(Signature::parse(["uint8", "float64", "int16"]).unwrap())] {
+        let kernel = module().kernel("mixed", signature);
+        let signature = kernel.signature().unwrap();
+        let offsets: Vec<usize> = signature.parameters().iter().map(|parameter| parameter.offset_bytes).collect();
+        assert_eq!((offsets, signature.size_bytes()), (vec![0, 8, 16], 18));
+        let mut arguments = Arguments::empty();
+        arguments.clear_for(signature);
+        for (parameter, bytes) in signature.parameters().iter().zip([&[255_u8][..], &[1; 8], &[2; 2]]) {
+            arguments.set(parameter, bytes);
+        }
+        // SAFETY: there are no addresses among the arguments.
+        unsafe { kernel.launch(&arguments, &config(2, 3), FIRST, &Stream::LEGACY) }.unwrap();
+        let report = stub.report();
+        let launch = report["launches"].as_array().unwrap().last().unwrap();
+        assert_eq!(launch["parameters"], serde_json::json!(["ff", "0101010101010101", "0202"]));
+        assert_eq!((&launch["grid"], &launch["block"]), (&serde_json::json!([2, 1, 1]), &serde_json::json!([3, 1, 1])));
+    }
+}
+
+#[test]
+fn an_older_driver_needs_a_signature() {
+    // The functions were looked up by another test perhaps, so that the driver says it at the call.
+    let (stub, _alone) = stub();
+    stub.configure("missing=cuKernelGetParamInfo").unwrap();
+    let without = module().kernel("mixed", None);
+    let error = without.signature().unwrap_err();
+    assert_eq!(error.cuda_error().map(|error: &CudaError| error.code), Some(500));
+    let with = module().kernel("mixed", Some(Signature::parse(["uint8", "float64", "int16"]).unwrap()));
+    assert_eq!(with.signature().unwrap().size_bytes(), 18);
+    stub.reset();
+}
+
+#[test]
+fn arrays_of_two_devices_do_not_go_together() {
+    let (_stub, _alone) = stub();
+    let mut placement = Placement::new(None);
+    placement.add(&array(FIRST), None).unwrap();
+    assert_eq!(placement.add(&array(SECOND), None), Err(MixedDevices));
+}
+
+#[test]
+fn a_module_is_unloaded_after_the_last_kernel() {
+    let (stub, _alone) = stub();
+    let module = module();
+    assert_eq!(module.kernel_names().unwrap(), ["mixed", "three"]);
+    let kernel = module.kernel("three", None);
+    kernel.signature().unwrap();
+    drop(module);
+    assert_eq!(stub.report()["calls"]["cuLibraryUnload"], serde_json::Value::Null);
+    drop(kernel);
+    assert_eq!(stub.report()["calls"]["cuLibraryUnload"], 1);
+}
+
+#[test]
+fn types_are_laid_out_as_a_compiler_does() {
+    let layout = |texts: &[&str]| {
+        let signature = Signature::parse(texts.iter().copied()).unwrap();
+        let place = |parameter: &cuwheel_dispatcher::launch::Parameter| {
+            format!("{}@{}+{}", parameter.kind, parameter.offset_bytes, parameter.kind.size_bytes())
+        };
+        format!(
+            "{} = {}",
+            signature.parameters().iter().map(place).collect::<Vec<_>>().join(", "),
+            signature.size_bytes()
+        )
+    };
+    expect!["int8@0+1, complex128@16+16, const float32*@32+8, view[int8, 3]@40+56, bool@96+1, float16@98+2 = 100"]
+        .assert_eq(&layout(&["int8", "complex128 z", "const float32 *p", "view[int8,3]", "bool", "float16 h"]));
+    expect![" = 0"].assert_eq(&layout(&[]));
+    for kind in ["float32*", "const void*", "view[const float64, 2]", "uint16"] {
+        assert_eq!(ParameterType::parse(kind).unwrap().to_string(), kind);
+    }
+}
+
+#[test]
+fn comments_are_no_directives() {
+    let image =
+        Image::new(b"// .target sm_50\n/* .version 1 */ .version 8.1\n.target sm_75, texmode_unified\n").unwrap();
+    assert_eq!(image.codes(), [Code::Ptx("75".to_owned())]);
+    Image::new(b"// .version 8.1\n").unwrap_err();
+}

@@ -1,0 +1,395 @@
+//! The Python module `_kernel`: images of device code, their kernels, and launches.
+//!
+//! This file has the classes; the files beside it turn arguments of Python into what `cuwheel_dispatcher::launch` takes,
+//! where the work is done.
+
+#![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
+#![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
+
+mod configure;
+mod pack;
+mod place;
+mod scalar;
+mod small_float;
+mod source;
+
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+
+use cuwheel_device_array::{Device, Stream};
+use cuwheel_dispatcher::launch::{self, LaunchConfig, Signature};
+use cuwheel_exchange::{StreamArgument, exception_of};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use self::configure::{Key, SharedBytes};
+use self::source::{ImageBytes, SignatureArgument};
+use crate::devicearray::DeviceArgument;
+use crate::submodule::{Submodule, add_class};
+
+/// The module, as the library's table of modules lists it.
+pub(crate) const SUBMODULE: Submodule = Submodule { name: "_kernel", populate };
+
+fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_class::<PyModuleOfKernels>(module, SUBMODULE.name)?;
+    add_class::<PyKernel>(module, SUBMODULE.name)?;
+    add_class::<ConfiguredKernel>(module, SUBMODULE.name)?;
+    module.add_function(wrap_pyfunction!(_rebuild, module)?)
+}
+
+/// Make a module of what pickle has read.
+#[pyfunction]
+fn _rebuild(py: Python<'_>, image: &Bound<'_, PyBytes>) -> PyResult<PyModuleOfKernels> {
+    source::module(py, image.as_bytes()).map(PyModuleOfKernels)
+}
+
+/// Device code: a cubin, a fatbin or a PTX text, and the kernels in it.
+///
+/// Nothing is asked of the driver before a kernel is used, or the names of kernels are asked for. The image is loaded once,
+/// for all devices, and unloaded when neither the module nor a kernel of it is left.
+#[pyclass(frozen, name = "Module", module = "_kernel", eq, hash, weakref)]
+#[derive(Debug)]
+struct PyModuleOfKernels(launch::Module);
+
+impl PartialEq for PyModuleOfKernels {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.image() == other.0.image()
+    }
+}
+
+impl Hash for PyModuleOfKernels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.image().hash(state);
+    }
+}
+
+#[pymethods]
+impl PyModuleOfKernels {
+    /// Return the module of an image in memory.
+    ///
+    /// Args:
+    ///     image: The bytes of a cubin, a fatbin or a PTX text, or PTX as a string. Which it is is seen from its content.
+    ///
+    /// Raises:
+    ///     ValueError: It is none of these, or not a whole one; the message says what it looks like.
+    #[staticmethod]
+    #[pyo3(signature = (image, /))]
+    fn from_bytes(py: Python<'_>, image: ImageBytes) -> PyResult<Self> {
+        source::module(py, &image.0).map(Self)
+    }
+
+    /// Return the module of an image in a file.
+    ///
+    /// Args:
+    ///     path: The file: a cubin, a fatbin or a PTX text, whatever its name.
+    ///
+    /// Raises:
+    ///     OSError: The file cannot be read.
+    ///     ValueError: It is no image, as for `from_bytes`.
+    #[staticmethod]
+    #[pyo3(signature = (path, /))]
+    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        source::module(py, &source::read(py, &path)?).map(Self)
+    }
+
+    /// Return a kernel of the module. It is looked for when it is first used.
+    ///
+    /// Args:
+    ///     name: The name in the image: that of the function if it is declared `extern "C"`, else its mangled name.
+    ///     signature: The types of the parameters, in their order, each with a name behind it or not: "float32*",
+    ///         "const float32* x", "void*", "int32 n", "view[float32, 2]". Without, the driver tells their number and sizes
+    ///         (from CUDA 12.4 on).
+    ///
+    /// Raises:
+    ///     ValueError: A type cannot be read.
+    #[pyo3(signature = (name, /, signature = None))]
+    fn kernel(slf: Bound<'_, Self>, name: &str, signature: Option<SignatureArgument>) -> PyKernel {
+        let kernel = slf.get().0.kernel(name, signature.map(|signature| signature.0));
+        PyKernel { kernel, module: slf.unbind() }
+    }
+
+    /// The names of all kernels, sorted.
+    ///
+    /// Raises:
+    ///     CudaError: The image cannot be loaded, or the driver is for a CUDA older than 12.4 and does not tell.
+    #[getter]
+    fn kernels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let names = py.detach(|| self.0.kernel_names()).map_err(|error| exception_of(py, error))?;
+        PyTuple::new(py, names)
+    }
+
+    /// What the image is: "cubin", "fatbin" or "PTX".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.image().kind().name()
+    }
+
+    /// What the code inside is for, such as `("sm_90", "compute_90 (PTX)")`.
+    #[getter]
+    fn architectures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.image().codes().iter().map(ToString::to_string))
+    }
+
+    fn __repr__(&self) -> String {
+        let image = self.0.image();
+        format!("<Module of a {}, {} bytes>", image.kind().name(), image.bytes().len())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        source::reduce(slf.as_any(), slf.get().0.image().bytes())
+    }
+}
+
+/// A kernel of a module: `kernel[grid, block](*arguments)` launches it.
+///
+/// `kernel[grid, block, stream, shared_bytes]` names a stream too, and dynamic shared memory. Kernels are equal if their
+/// images, names and signatures are, and are pickled with their images.
+#[pyclass(frozen, name = "Kernel", module = "_kernel", eq, hash, weakref)]
+#[derive(Debug)]
+struct PyKernel {
+    kernel: launch::Kernel,
+    module: Py<PyModuleOfKernels>,
+}
+
+impl PartialEq for PyKernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.kernel == other.kernel
+    }
+}
+
+impl Hash for PyKernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kernel.hash(state);
+    }
+}
+
+#[pymethods]
+impl PyKernel {
+    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> ConfiguredKernel {
+        ConfiguredKernel { config: key.config, stream: key.stream, kernel: slf.unbind() }
+    }
+
+    /// Return the kernel with the shape of its launches, to be called with the arguments.
+    ///
+    /// Args:
+    ///     grid: The number of blocks: an integer, or up to three for x, y and z.
+    ///     block: The number of threads in each block, in the same way.
+    ///     stream: A stream of any library, or an integer handle; by default the one that the producers of the arrays
+    ///         work on.
+    ///     shared_bytes: Bytes of dynamic shared memory for each block.
+    ///     cluster: The number of blocks in each cluster, for launches with clusters.
+    ///     cooperative: Whether all blocks run at the same time, and can wait for each other.
+    ///
+    /// Raises:
+    ///     ValueError: A size is zero, negative or too large.
+    ///     TypeError: `stream` is no stream.
+    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false),
+           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+    fn configure(
+        slf: Bound<'_, Self>,
+        grid: Bound<'_, PyAny>,
+        block: Bound<'_, PyAny>,
+        stream: Option<StreamArgument>,
+        shared_bytes: SharedBytes,
+        cluster: Option<Bound<'_, PyAny>>,
+        cooperative: bool,
+    ) -> PyResult<ConfiguredKernel> {
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
+        Ok(ConfiguredKernel { config, stream: stream.map(|stream| stream.0), kernel: slf.unbind() })
+    }
+
+    /// Launch the kernel once.
+    ///
+    /// Args:
+    ///     args: The arguments of the kernel, a tuple.
+    ///     grid, block, stream, shared_bytes, cluster, cooperative: As for `configure`.
+    ///
+    /// Raises:
+    ///     What calling a configured kernel raises.
+    #[pyo3(signature = (args, *, grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None,
+                        cooperative = false),
+           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
+    fn launch(
+        slf: Bound<'_, Self>,
+        args: &Bound<'_, PyTuple>,
+        grid: Bound<'_, PyAny>,
+        block: Bound<'_, PyAny>,
+        stream: Option<StreamArgument>,
+        shared_bytes: SharedBytes,
+        cluster: Option<Bound<'_, PyAny>>,
+        cooperative: bool,
+    ) -> PyResult<()> {
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
+        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args)
+    }
+
+    /// Return what the driver says of the kernel on a device, as a dictionary: "max_threads_per_block", "shared_bytes",
+    /// "const_bytes", "local_bytes", "registers", "ptx_version", "binary_version".
+    ///
+    /// Args:
+    ///     device: The device; that of the thread's current context by default.
+    ///
+    /// Raises:
+    ///     CudaError: The image has no such kernel, or no code for the device; or there is no driver that can be used.
+    ///     ValueError: The signature is not the kernel's, or there is no such device.
+    #[pyo3(signature = (device = None, /))]
+    fn attributes<'py>(&self, py: Python<'py>, device: Option<DeviceArgument>) -> PyResult<Bound<'py, PyDict>> {
+        let device =
+            device.map_or_else(Device::current, |device| Ok(device.0)).map_err(|error| exception_of(py, error))?;
+        let attributes = py.detach(|| self.kernel.attributes(device)).map_err(|error| exception_of(py, error))?;
+        let result = PyDict::new(py);
+        result.set_item(intern!(py, "max_threads_per_block"), attributes.max_threads_per_block)?;
+        result.set_item(intern!(py, "shared_bytes"), attributes.shared_bytes)?;
+        result.set_item(intern!(py, "const_bytes"), attributes.const_bytes)?;
+        result.set_item(intern!(py, "local_bytes"), attributes.local_bytes)?;
+        result.set_item(intern!(py, "registers"), attributes.registers)?;
+        result.set_item(intern!(py, "ptx_version"), attributes.ptx_version)?;
+        result.set_item(intern!(py, "binary_version"), attributes.binary_version)?;
+        Ok(result)
+    }
+
+    /// The name in the image.
+    #[getter]
+    fn name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    /// The module.
+    #[getter]
+    fn module(&self, py: Python<'_>) -> Py<PyModuleOfKernels> {
+        self.module.clone_ref(py)
+    }
+
+    /// The signature that was given, a tuple of texts; or None.
+    #[getter]
+    fn signature<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.kernel.given_signature().map(|signature| PyTuple::new(py, source::texts(signature))).transpose()
+    }
+
+    /// Offset and size in bytes of each parameter, in the order of the parameters.
+    ///
+    /// Raises:
+    ///     CudaError, ValueError: As for `attributes`; or there is no signature, and the driver does not tell.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let signature: &Signature = py.detach(|| self.kernel.signature()).map_err(|error| exception_of(py, error))?;
+        let place = |parameter: &launch::Parameter| (parameter.offset_bytes, parameter.kind.size_bytes());
+        PyTuple::new(py, signature.parameters().iter().map(place))
+    }
+
+    fn __repr__(&self) -> String {
+        match self.kernel.given_signature() {
+            Some(signature) => format!("<Kernel {}({})>", self.kernel.name(), source::texts(signature).join(", ")),
+            None => format!("<Kernel {}>", self.kernel.name()),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let this = slf.get();
+        let state = (this.kernel.name(), this.signature(py)?);
+        (this.module.bind(py).getattr(intern!(py, "kernel"))?, state).into_pyobject(py)
+    }
+}
+
+/// A kernel with the shape of its launches. Call it with the arguments of the kernel to launch it.
+///
+/// It can be kept, compared, and used by several threads at a time.
+#[pyclass(frozen, module = "_kernel", eq, hash, weakref)]
+#[derive(Debug)]
+struct ConfiguredKernel {
+    kernel: Py<PyKernel>,
+    config: LaunchConfig,
+    stream: Option<Stream>,
+}
+
+impl PartialEq for ConfiguredKernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.config == other.config && self.stream == other.stream && self.kernel.get() == other.kernel.get()
+    }
+}
+
+impl Hash for ConfiguredKernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kernel.get().hash(state);
+        self.config.hash(state);
+        // The legacy default stream has two handles.
+        self.stream.as_ref().map(|stream| stream.handle().max(1)).hash(state);
+    }
+}
+
+#[pymethods]
+impl ConfiguredKernel {
+    /// Launch the kernel.
+    ///
+    /// Args:
+    ///     args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
+    ///
+    /// Raises:
+    ///     TypeError: There are more or fewer arguments than parameters, or one is of another type than its parameter.
+    ///     OverflowError: A number does not fit its parameter.
+    ///     ValueError: An array is read-only, or in host memory, or on another device than the others; the grid or the block
+    ///         exceeds a limit, which the message names; the signature is not the kernel's.
+    ///     BufferError: An array cannot be described.
+    ///     CudaError: The driver refuses the launch, or the image.
+    #[pyo3(signature = (*args))]
+    fn __call__(&self, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args)
+    }
+
+    /// The kernel.
+    #[getter]
+    fn kernel(&self, py: Python<'_>) -> Py<PyKernel> {
+        self.kernel.clone_ref(py)
+    }
+
+    /// The number of blocks along x, y and z.
+    #[getter]
+    fn grid(&self) -> (u32, u32, u32) {
+        self.config.grid.sizes().into()
+    }
+
+    /// The number of threads in each block along x, y and z.
+    #[getter]
+    fn block(&self) -> (u32, u32, u32) {
+        self.config.block.sizes().into()
+    }
+
+    /// The handle of the stream that was named, or None.
+    #[getter]
+    fn stream(&self) -> Option<usize> {
+        self.stream.as_ref().map(Stream::handle)
+    }
+
+    /// Bytes of dynamic shared memory for each block.
+    #[getter]
+    fn shared_bytes(&self) -> u32 {
+        self.config.shared_bytes
+    }
+
+    /// The number of blocks in each cluster along x, y and z, or None.
+    #[getter]
+    fn cluster(&self) -> Option<(u32, u32, u32)> {
+        self.config.cluster.map(|cluster| cluster.sizes().into())
+    }
+
+    /// Whether all blocks run at the same time.
+    #[getter]
+    fn cooperative(&self) -> bool {
+        self.config.cooperative
+    }
+
+    fn __repr__(&self) -> String {
+        let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
+        format!("<ConfiguredKernel {} with {}{stream}>", self.kernel.get().kernel.name(), self.config)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        let stream = configure::picklable_stream(py, this.stream.as_ref())?;
+        let state = (this.grid(), this.block(), stream, this.shared_bytes(), this.cluster(), this.cooperative());
+        (this.kernel.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
+    }
+}

@@ -1,0 +1,113 @@
+//! A launch out of the arguments of a call.
+
+use cuwheel_device_array::{Device, Event, Stream, hold_until};
+use cuwheel_dispatcher::launch::{Arguments, Kernel, LaunchConfig, LaunchError, Placement, Signature};
+use cuwheel_exchange::{AnyArray, exception_of};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::pack::Packing;
+use super::source;
+use crate::devicearray::DeviceArray;
+use crate::exception;
+
+/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on.
+#[inline]
+pub(super) fn launch(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    stream: Option<Stream>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let py = args.py();
+    let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
+    let parameters = signature.parameters();
+    if args.len() != parameters.len() {
+        return Err(wrong_count(py, kernel, signature, args.len()));
+    }
+    let mut packing =
+        Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
+    packing.arguments.clear_for(signature);
+    for (position, parameter) in parameters.iter().enumerate() {
+        packing.add(position, parameter, args.get_borrowed_item(position)?)?;
+    }
+    let Packing { arguments, placement, .. } = &packing;
+    let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;
+    if let Some(mark) = mark {
+        hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
+    }
+    Ok(())
+}
+
+/// Everything that needs no Python. Returns a mark if the arguments have to be kept until it is reached.
+#[inline]
+fn submit(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    arguments: &Arguments,
+    placement: &Placement,
+) -> Result<Option<Event>, LaunchError> {
+    let device = placement.device()?;
+    let stream = placement.stream(device);
+    if placement.is_simple() {
+        // SAFETY: the arrays are alive, since the caller has their owners or shares of them, and work that ends their memory
+        // is behind the launch on its stream. What the kernel does with them is for who wrote it; who names a stream by a
+        // number vouches for it.
+        unsafe { kernel.launch(arguments, config, device, &stream) }?;
+        return Ok(None);
+    }
+    ordered(kernel, config, arguments, placement, device, &stream)
+}
+
+/// A launch on a stream that is not that of all arrays.
+#[cold]
+fn ordered(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    arguments: &Arguments,
+    placement: &Placement,
+    device: Device,
+    stream: &Stream,
+) -> Result<Option<Event>, LaunchError> {
+    placement.order_before(device, stream)?;
+    // SAFETY: as in `submit`; the streams of the arrays wait for the launch, or the arguments are kept until it is done.
+    unsafe { kernel.launch(arguments, config, device, stream) }?;
+    placement.order_behind(device, stream)?;
+    if placement.must_keep_arguments() { Ok(placement.mark(device, stream)?) } else { Ok(None) }
+}
+
+#[cold]
+fn wrong_count(py: Python<'_>, kernel: &Kernel, signature: &Signature, given: usize) -> PyErr {
+    let expected = signature.parameters().len();
+    let plural = if expected == 1 { "" } else { "s" };
+    let are = if given == 1 { "was" } else { "were" };
+    // Sizes alone say little.
+    let list = match kernel.given_signature() {
+        Some(signature) if expected > 0 => format!(" ({})", source::texts(signature).join(", ")),
+        _ => String::new(),
+    };
+    let message =
+        format!("kernel {:?} takes {expected} argument{plural}{list}, and {given} {are} given", kernel.name());
+    exception::new::<PyTypeError>(py, message)
+}
+
+/// Says which array is where.
+#[cold]
+pub(super) fn mixed_devices(kernel: &Kernel, args: &Bound<'_, PyTuple>) -> PyErr {
+    let device = |value: Borrowed<'_, '_, PyAny>| match value.cast::<DeviceArray>() {
+        Ok(own) => Some(own.get().array.device()),
+        Err(_) => value.extract::<AnyArray<'_, '_>>().ok().map(|array| array.device()),
+    };
+    let places: Vec<String> = (0..)
+        .zip(args.iter_borrowed())
+        .filter_map(|(position, value)| Some((position, device(value)?)))
+        .map(|(position, device): (usize, Device)| format!("argument {position} is on cuda:{}", device.ordinal()))
+        .collect();
+    let message = format!(
+        "the arrays of kernel {:?} are on several devices: {}; copy them to one first",
+        kernel.name(),
+        places.join(", ")
+    );
+    exception::new::<PyValueError>(args.py(), message)
+}
