@@ -1,7 +1,6 @@
 //! The Python module `_devicearray`: device arrays, their data types, devices and streams.
 //!
-//! This file has the class; each method is a line or two that calls the files beside it, and those call
-//! `cuwheel_device_array` and `cuwheel_exchange`, where the work is done.
+//! This file has the class. Its methods call the files beside it, and those `cuwheel_device_array` and `cuwheel_exchange`.
 
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 #![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
