@@ -316,11 +316,12 @@ def test_a_default_whose_text_python_refuses_is_typed_by_python(ours):
 
 
 def test_deeply_nested_structures(ours):
+    # Many more, and NumPy itself crashes.
     dtype = np.dtype([("a", "i4")])
-    for _ in range(3000):
+    for _ in range(20_000):
         dtype = np.dtype([("a", dtype)])
     value = np.zeros(1, dtype)
-    assert outcome(ours.module.compute_fingerprint, value).exception in {None, RecursionError}
+    assert outcome(ours.module.compute_fingerprint, value).exception is RecursionError
     dispatcher = ours.dispatcher(1)
     dispatcher.typeof_pyval = lambda value: Type(1)
     assert dispatcher._cuda_call(value) == "compiled"
