@@ -134,7 +134,7 @@ def swap_current_launch_args(args: object, /) -> object | None:
 def typeof_init(omitted_type: type, codes: dict[str, int], /) -> None:
     """Say what the basic types are. To be called before arguments are typed.
 
-    Called again, it holds for dispatchers that are initialised afterwards.
+    Called again, it holds for dispatchers that were not called with arguments yet.
 
     Args:
         omitted_type: The class of arguments that were left out; instances have the default as `value`.

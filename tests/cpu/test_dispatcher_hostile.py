@@ -237,6 +237,26 @@ def test_h9_arguments_survive_errors(ours):
     assert (sys.getrefcount(argument), sys.getrefcount(key)) == before
 
 
+class Name(str):
+    """A name that does not like to be compared."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+
+def test_names_of_arguments_are_compared_as_text(ours):
+    dispatcher = ours.dispatcher(1, [([INT64], "found")])
+    for config in ("".join(LAUNCH_CONFIG), Name(LAUNCH_CONFIG)):
+        assert dispatcher._cuda_call(1, **{config: 5}) == "found"
+        assert dispatcher._cuda_call("text", **{config: 5}) == "compiled"
+        assert dispatcher.log[-1] == ("compile", 1, {})
+    for other in (LAUNCH_CONFIG + "_", "\ud800"):
+        assert dispatcher._cuda_call("text", **{other: 5}) == "compiled"
+        assert dispatcher.log[-1] == ("compile", 1, {other: 5})
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), MemoryError(), GeneratorExit()], ids=repr)
 def test_h10_interrupts_are_not_swallowed(ours, error):
     dispatcher = ours.dispatcher(1, can_fall_back=True)
@@ -287,6 +307,24 @@ def test_t7_long_fingerprints_are_none(ours):
     for _ in range(60):
         wide = (wide, wide)
     assert outcome(ours.module.compute_fingerprint, wide).exception is NotImplementedError
+
+
+def test_a_default_whose_text_python_refuses_is_typed_by_python(ours):
+    dispatcher = ours.dispatcher(1, [([typeof(OmittedArg(0))._code], "found")], can_fall_back=False)
+    assert dispatcher._cuda_call(OmittedArg(10**5000)) == "found"
+    assert outcome(ours.module.compute_fingerprint, OmittedArg(10**5000)).exception is NotImplementedError
+
+
+def test_deeply_nested_structures(ours):
+    # Many more, and NumPy itself crashes.
+    dtype = np.dtype([("a", "i4")])
+    for _ in range(20_000):
+        dtype = np.dtype([("a", dtype)])
+    value = np.zeros(1, dtype)
+    assert outcome(ours.module.compute_fingerprint, value).exception is RecursionError
+    dispatcher = ours.dispatcher(1)
+    dispatcher.typeof_pyval = lambda value: Type(1)
+    assert dispatcher._cuda_call(value) == "compiled"
 
 
 def test_t8_classes_with_one_address_are_told_apart(ours):

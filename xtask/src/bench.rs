@@ -4,8 +4,10 @@
 
 mod build;
 mod check;
+mod dispatch;
 mod exchange;
 mod peers;
+mod script;
 
 use cuwheel::cli::Outcome;
 use cuwheel::error::{Failure, Result};
@@ -24,7 +26,9 @@ enum What {
     /// Wheels: fresh, unchanged, and after one Rust file changed
     Build,
     /// Arrays from one library to another
-    Exchange(exchange::Arguments),
+    Exchange(script::Arguments),
+    /// Arguments of a call to the overload for them, beside numba-cuda's C++ module
+    Dispatch(script::Arguments),
     /// `check-wheel` on given wheels, beside auditwheel
     Check(check::Arguments),
     /// What installers and other checkers say of broken wheels; writes docs/peers.md
@@ -37,6 +41,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     match &arguments.what {
         What::Build => build::execute(output),
         What::Exchange(arguments) => exchange::execute(arguments, output),
+        What::Dispatch(arguments) => dispatch::execute(arguments, output),
         What::Check(arguments) => check::run(&arguments.wheels, output),
         What::Peers => peers::run(output),
     }

@@ -1,6 +1,7 @@
 //! A call of a dispatcher: from arguments to an overload, or to the Python method that deals with there being none.
 
 use cuwheel_dispatcher::{Choice, Rules, TypeCode};
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,7 +19,7 @@ type Codes = SmallVec<[Option<TypeCode>; 16]>;
 struct Call<'a, 'py> {
     dispatcher: &'a Bound<'py, Dispatcher>,
     can_compile: bool,
-    arguments: &'a Bound<'py, PyTuple>,
+    arguments: &'a [Borrowed<'a, 'py, PyAny>],
     keywords: Option<&'a Bound<'py, PyDict>>,
 }
 
@@ -26,7 +27,7 @@ struct Call<'a, 'py> {
 /// launch configuration to compile for.
 pub(super) fn cuda_call<'py>(
     dispatcher: &Bound<'py, Dispatcher>,
-    arguments: &Bound<'py, PyTuple>,
+    arguments: &[Borrowed<'_, 'py, PyAny>],
     keywords: Option<&Bound<'py, PyDict>>,
     config: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -35,7 +36,8 @@ pub(super) fn cuda_call<'py>(
     if this.folds_arguments() {
         let py = dispatcher.py();
         let parameters = this.with_setup(py, |setup| setup.parameters.clone_ref(py))?;
-        let arguments = &parameters.fold(arguments, keywords)?;
+        let folded = parameters.fold(py, arguments, keywords)?;
+        let arguments = &folded.iter().map(Bound::as_borrowed).collect::<Vec<_>>();
         return Call { dispatcher, can_compile, arguments, keywords: None }.resolve(config);
     }
     Call { dispatcher, can_compile, arguments, keywords }.resolve(config)
@@ -53,7 +55,7 @@ impl<'py> Call<'_, 'py> {
             Choice::One(implementation) => Ok(implementation),
             Choice::None | Choice::Ambiguous if self.can_compile => self.compile(config),
             Choice::None => match self.fallback()? {
-                Some(fallback) => fallback.call(self.arguments, self.keywords),
+                Some(fallback) => fallback.call(self.tuple()?, self.keywords),
                 None => Err(self.explanation(intern!(py, "_explain_matching_error"), "No matching definition")),
             },
             Choice::Ambiguous => Err(self.explanation(intern!(py, "_explain_ambiguous"), "Ambiguous overloading")),
@@ -63,9 +65,9 @@ impl<'py> Call<'_, 'py> {
     fn codes(&self) -> PyResult<Codes> {
         let (py, this) = (self.dispatcher.py(), self.dispatcher.get());
         let mut codes = Codes::new();
-        for argument in self.arguments.iter_borrowed() {
+        for argument in self.arguments {
             let type_of = this.type_of(py)?;
-            match type_of.code(self.dispatcher.as_any(), &argument) {
+            match type_of.code(self.dispatcher.as_any(), argument) {
                 Ok(code) => codes.push(Some(code)),
                 // Compiling will look at the argument again, and say what is wrong with it.
                 Err(error) if exception::is_ordinary(py, &error) && self.can_fall_back()? => codes.push(None),
@@ -119,13 +121,18 @@ impl<'py> Call<'_, 'py> {
             Err(error) if exception::is_ordinary(py, &error) => return exception::new::<PyTypeError>(py, default),
             Err(error) => return error,
         };
-        match method.call(self.arguments, self.keywords) {
+        match self.tuple().and_then(|arguments| method.call(arguments, self.keywords)) {
             Ok(_) => exception::new::<PyRuntimeError>(py, format!("{name} must raise an exception")),
             Err(error) => error,
         }
     }
 
+    /// The arguments as Python functions get them. A hit has no use for it.
+    fn tuple(&self) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(self.dispatcher.py(), self.arguments)
+    }
+
     fn callback(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-        self.dispatcher.getattr(name)?.call(self.arguments, self.keywords)
+        self.dispatcher.getattr(name)?.call(self.tuple()?, self.keywords)
     }
 }

@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCFunction, PyDict, PyTuple};
 
 use super::argument;
-use super::call;
 use super::fold::Parameters;
 use super::type_of::TypeOf;
 use crate::{exception, number, type_manager};
@@ -226,23 +225,6 @@ impl Dispatcher {
         inserted.map_err(|error| exception::new::<PyValueError>(py, error.to_string()))
     }
 
-    /// Return the overload that is for these arguments; nothing is launched.
-    ///
-    /// The keyword `__numba_cuda_launch_config__` is none of the function's: what it holds is what
-    /// `get_current_launch_config` returns while `_compile_for_args` runs.
-    ///
-    /// If none fits, the methods `_compile_for_args`, `_search_new_conversions`, `_explain_matching_error` and
-    /// `_explain_ambiguous` are looked up on the instance and called with the arguments.
-    #[pyo3(signature = (*args, __numba_cuda_launch_config__ = None, **kwargs))]
-    fn _cuda_call<'py>(
-        slf: &Bound<'py, Self>,
-        args: &Bound<'py, PyTuple>,
-        __numba_cuda_launch_config__: Option<&Bound<'py, PyAny>>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        call::cuda_call(slf, args, kwargs, __numba_cuda_launch_config__)
-    }
-
     /// Whether overloads are compiled for arguments of new types.
     #[getter(_can_compile)]
     fn get_can_compile(&self) -> bool {
@@ -282,18 +264,5 @@ impl PlainDispatcher {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Dispatcher::new_uninitialised()).add_subclass(Self)
-    }
-
-    /// Return the overload that is for these arguments; nothing is launched.
-    ///
-    /// If none fits, the methods `_compile_for_args`, `_search_new_conversions`, `_explain_matching_error` and
-    /// `_explain_ambiguous` are looked up on the instance and called with the arguments.
-    #[pyo3(signature = (*args, **kwargs))]
-    fn _cuda_call<'py>(
-        slf: &Bound<'py, Self>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        call::cuda_call(slf.as_super(), args, kwargs, None)
     }
 }

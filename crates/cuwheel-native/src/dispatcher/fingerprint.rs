@@ -180,7 +180,12 @@ impl<'a, 'py> Reader<'a, 'py> {
         if !is_plain {
             return Err(Refusal::Unknown);
         }
-        let text: Bound<'py, PyString> = default.repr()?;
+        let text: Bound<'py, PyString> = match default.repr() {
+            Ok(text) => text,
+            // Python limits the digits of the text of an integer, not those of the integer.
+            Err(error) if exception::is_ordinary(value.py(), &error) => return Err(Refusal::Unknown),
+            Err(error) => return Err(error.into()),
+        };
         self.fingerprint.omitted(text.to_str()?);
         self.write(&default)
     }
@@ -280,10 +285,10 @@ fn masked_array_class(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 }
 
 /// One level of nesting, counted among Python's own. Its lifetime shows that the thread is attached until it ends.
-struct Depth<'py>(PhantomData<Python<'py>>);
+pub(super) struct Depth<'py>(PhantomData<Python<'py>>);
 
 impl<'py> Depth<'py> {
-    fn enter(py: Python<'py>) -> PyResult<Self> {
+    pub(super) fn enter(py: Python<'py>) -> PyResult<Self> {
         // SAFETY: the thread is attached, as `py` witnesses, and the text is a constant.
         if unsafe { ffi::Py_EnterRecursiveCall(c" while typing an argument".as_ptr()) } == 0 {
             Ok(Self(PhantomData))

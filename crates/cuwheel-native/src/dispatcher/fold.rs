@@ -1,5 +1,6 @@
 //! Arguments by position, by name and by default, brought into the order of the parameters.
 
+use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,10 +25,10 @@ impl Parameters {
     /// One argument for each parameter; further positional ones make a tuple.
     pub(super) fn fold<'py>(
         &self,
-        arguments: &Bound<'py, PyTuple>,
+        py: Python<'py>,
+        arguments: &[Borrowed<'_, 'py, PyAny>],
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let py = arguments.py();
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let names = self.names.bind(py);
         let count = if self.has_further { names.len().saturating_sub(1) } else { names.len() };
         let keyword_count = keywords.map_or(0, PyDictMethods::len);
@@ -36,8 +37,8 @@ impl Parameters {
         let mut folded = Vec::with_capacity(names.len());
         let mut keywords_used = 0;
         for (position, name) in names.iter().take(count).enumerate() {
-            if position < arguments.len() {
-                folded.push(arguments.get_item(position)?);
+            if let Some(argument) = arguments.get(position) {
+                folded.push(Bound::clone(argument));
                 continue;
             }
             let by_name = keywords.map(|keywords| keywords.get_item(&name)).transpose()?.flatten();
@@ -52,9 +53,9 @@ impl Parameters {
             return Err(exception::new::<PyTypeError>(py, "some keyword arguments unexpected"));
         }
         if self.has_further && count < names.len() {
-            folded.push(arguments.get_slice(count, arguments.len()).into_any());
+            folded.push(PyTuple::new(py, arguments.get(count..).unwrap_or_default())?.into_any());
         }
-        PyTuple::new(py, folded)
+        Ok(folded)
     }
 
     fn check_count(&self, py: Python<'_>, count: usize, actual: usize) -> PyResult<()> {

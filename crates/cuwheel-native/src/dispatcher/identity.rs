@@ -11,6 +11,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::fingerprint::Depth;
+
 /// How many objects of a kind are kept. When there are more, all get new numbers; values are then typed once more.
 const CAPACITY: usize = 4096;
 
@@ -89,6 +91,7 @@ fn structure_key<'py>(data_type: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTu
 
 fn push_alignments(data_type: &Bound<'_, PyAny>, alignments: &mut Vec<u8>) -> PyResult<()> {
     let py = data_type.py();
+    let _depth = Depth::enter(py)?;
     let base = data_type.getattr(intern!(py, "base"))?;
     let fields = base.getattr(intern!(py, "fields"))?;
     if fields.is_none() {

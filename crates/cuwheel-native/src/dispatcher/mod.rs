@@ -13,6 +13,7 @@ mod fingerprint;
 mod fold;
 mod identity;
 mod launch_state;
+mod method;
 mod type_of;
 
 use pyo3::PyTypeCheck;
@@ -33,6 +34,7 @@ pub(crate) const SUBMODULE: Submodule = Submodule { name: "_dispatcher", populat
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<Dispatcher>(module, SUBMODULE.name)?;
     add_class::<PlainDispatcher>(module, SUBMODULE.name)?;
+    method::install(module.py())?;
     module.add_function(wrap_pyfunction!(compute_fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(get_current_launch_args, module)?)?;
     module.add_function(wrap_pyfunction!(get_current_launch_config, module)?)?;
@@ -42,7 +44,7 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Say what the basic types are. To be called before arguments are typed.
 ///
-/// Called again, it holds for dispatchers that are initialised afterwards.
+/// Called again, it holds for dispatchers that were not called with arguments yet.
 ///
 /// Args:
 ///     omitted_type: The class of arguments that were left out; instances have the default as `value`.

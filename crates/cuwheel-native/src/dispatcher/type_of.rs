@@ -11,7 +11,7 @@ use cuwheel_numpy::{Array, Kind, Scalar};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple, PyType};
 
 use super::class_notes::{ClassNotes, Note};
 use super::device_array;
@@ -184,6 +184,9 @@ impl TypeOf {
         if class == class_pointer::<PyBool>(py) {
             return Self::code_of_place(&self.boolean, dispatcher, value);
         }
+        if class == class_pointer::<PyTuple>(py) {
+            return self.code_by_fingerprint(dispatcher, value);
+        }
         match self.classes.get(class) {
             Some(Note::Opaque) => return Ok(ask(dispatcher, value)?.code),
             Some(Note::Number(number)) => return Ok(self.numbers[usize::from(number)]),
@@ -201,7 +204,12 @@ impl TypeOf {
         if let Some(fingerprint) = device_array::fingerprint(numpy, value)? {
             return self.code_by(dispatcher, value, fingerprint, Remember::Always);
         }
-        match Reader::fingerprint(value, Some(self.omitted(py))) {
+        self.code_by_fingerprint(dispatcher, value)
+    }
+
+    /// The code of the type of a value that is known by what it holds.
+    fn code_by_fingerprint(&self, dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
+        match Reader::fingerprint(value, Some(self.omitted(value.py()))) {
             Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint, Remember::UnlessOfTheValue),
             Err(Refusal::Opaque) => {
                 self.classes.add(&value.get_type(), Note::Opaque);
