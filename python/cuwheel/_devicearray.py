@@ -30,6 +30,8 @@ current_stream = _native._devicearray.current_stream
 use_stream = _native._devicearray.use_stream
 forget_types = _native._devicearray.forget_types
 _rebuild = _native._devicearray._rebuild
+_take_argument = _native._devicearray._take_argument
+_time_exchange = _native._devicearray._time_exchange
 _DEVICEARRAY_API = _native._devicearray._DEVICEARRAY_API
 
 empty = DeviceArray.empty

@@ -202,10 +202,10 @@ except Exception as error:
     print(type(error).__name__, error, sep=": ")
 """
 
-INIT = "RuntimeError: cuInit failed with "
+INIT = "CudaError: cuInit failed with "
 SETTINGS = {
     "driver=12020": "DeviceArray(shape=(3,), dtype=float64, device=cuda:0, kind=device)",
-    "driver=12010": "RuntimeError: the driver is for CUDA 12.1, and 12.2 or newer is needed; update NVIDIA's driver",
+    "driver=12010": "CudaError: the driver is for CUDA 12.1, and 12.2 or newer is needed; update NVIDIA's driver",
     "no_device": INIT + "CUDA_ERROR_NO_DEVICE (100): no device; see that `nvidia-smi` lists a GPU and that "
     "CUDA_VISIBLE_DEVICES does not hide it",
     "fail=cuInit:1:SYSTEM_NOT_READY": INIT
@@ -216,7 +216,7 @@ SETTINGS = {
     "driver's library and kernel module are of different versions; restart the machine, or the container with the "
     "libraries of this machine's driver",
     "fail=cuInit:1:UNKNOWN": INIT + UNKNOWN,
-    "fail=cuDeviceGetCount:1:UNKNOWN": f"RuntimeError: cuDeviceGetCount failed with {UNKNOWN}",
+    "fail=cuDeviceGetCount:1:UNKNOWN": f"CudaError: cuDeviceGetCount failed with {UNKNOWN}",
     "fail=cuDevicePrimaryCtxRetain:1:OUT_OF_MEMORY": "MemoryError: cuDevicePrimaryCtxRetain failed with "
     "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; release arrays that are no longer needed, or work on smaller pieces",
 }

@@ -131,8 +131,8 @@ def members(node: ast.ClassDef) -> dict[str, ast.stmt]:
 
 @each_class
 def test_names_of_members(cls, node):
-    # Python shows the methods of the buffer protocol from 3.12 on.
-    unshown = {"__buffer__", "__release_buffer__"}
+    # Python shows the methods of the buffer protocol from 3.12 on, and exceptions have what classes made by Python have.
+    unshown = {"__buffer__", "__release_buffer__", "__weakref__"}
     assert members(node).keys() - COMMON - unshown == vars(cls).keys() - COMMON - unshown
 
 
