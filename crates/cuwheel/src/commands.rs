@@ -4,4 +4,5 @@ pub mod build_wheel;
 pub mod check_wheel;
 pub mod lock;
 pub mod overlay;
+pub mod repair;
 pub mod test;

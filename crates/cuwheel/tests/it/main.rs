@@ -7,6 +7,7 @@ mod front_ends;
 mod isolation;
 mod overlay;
 mod overlay_command;
+mod repair;
 mod repository;
 mod support;
 mod test_command;
