@@ -43,55 +43,86 @@ fn differences(before: &[u8], after: &[u8], edit: &Edit) -> Result<Vec<String>, 
     if old.kind() != new.kind() || old.is_program() != new.is_program() {
         found.push("it is a file of another kind".to_owned());
     }
-    compare_segments(old.segments(), new.segments(), &mut found);
+    compare_segments(&old, &new, &mut found);
     compare_sections((&old, before), (&new, after), &mut found);
     compare_tables(&ElfFile::parse(before)?, &ElfFile::parse(after)?, edit, &mut found);
     Ok(found)
 }
 
-/// What was mapped has to be mapped where it was, aligned as it was.
-fn compare_segments(before: &[Segment], after: &[Segment], found: &mut Vec<String>) {
-    let mapped = |segments: &[Segment]| -> Vec<(u64, u64, u64, bool)> {
-        let loaded = segments.iter().filter(|segment| segment.kind == SegmentKind::Load);
-        let facts =
-            |segment: &Segment| (segment.address, segment.memory_size_bytes, segment.alignment, segment.is_executable);
-        loaded.map(facts).collect()
+/// Whether nothing but the dynamic table and the table of segments leads to a section, so that it may be moved.
+fn may_move(section: &Section) -> bool {
+    let name = section.name.as_str();
+    let is_of = |groups: &[&str]| groups.iter().any(|group| name.starts_with(group));
+    !section.is_loaded || TABLES.contains(&name) || MOVABLE.contains(&name) || is_of(MOVABLE_GROUPS)
+}
+
+/// Segments that hold what may not move have to be mapped where they were, aligned as they were. Those of an earlier edit
+/// hold tables only.
+fn compare_segments(before: &ElfLayout, after: &ElfLayout, found: &mut Vec<String>) {
+    let facts =
+        |segment: &Segment| (segment.address, segment.memory_size_bytes, segment.alignment, segment.is_executable);
+    let holds = |segment: &Segment, section: &Section| {
+        section.address.checked_sub(segment.address).is_some_and(|distance| distance < segment.memory_size_bytes)
     };
-    let after_edit = mapped(after);
-    for segment in mapped(before).iter().filter(|segment| !after_edit.contains(segment)) {
-        found.push(format!("the segment at address {:#x} is mapped in another way", segment.0));
+    for segment in loaded(before) {
+        let is_fixed = before.sections().iter().any(|section| !may_move(section) && holds(segment, section));
+        if is_fixed && !loaded(after).any(|other| facts(other) == facts(segment)) {
+            found.push(format!("the segment at address {:#x} is mapped in another way", segment.address));
+        }
     }
-    for segment in after.iter().filter(|segment| segment.kind == SegmentKind::Load) {
+    let least = loaded(before).map(|segment| segment.alignment).min().unwrap_or_default();
+    for segment in loaded(after) {
+        if segment.alignment < least {
+            found.push(format!("the segment at address {:#x} asks for less alignment than before", segment.address));
+        }
         if !segment.address.wrapping_sub(segment.offset).is_multiple_of(segment.alignment.max(1)) {
             found.push(format!("the segment at address {:#x} is not aligned as in the file", segment.address));
         }
     }
 }
 
+fn loaded(layout: &ElfLayout) -> impl Iterator<Item = &Segment> {
+    layout.segments().iter().filter(|segment| segment.kind == SegmentKind::Load)
+}
+
 fn compare_sections(before: (&ElfLayout, &[u8]), after: (&ElfLayout, &[u8]), found: &mut Vec<String>) {
-    let content = |section: &Section, data: &'_ [u8]| -> Option<Vec<u8>> {
-        let start = usize::try_from(section.offset).ok()?;
-        let end = start.checked_add(usize::try_from(section.file_size_bytes).ok()?)?;
-        // What takes no room in the file may be said to begin anywhere.
-        if start == end { Some(Vec::new()) } else { data.get(start..end).map(<[u8]>::to_vec) }
-    };
-    let named =
-        |name: &'_ str| after.0.sections().iter().filter(move |section| section.name == name).collect::<Vec<_>>();
-    for section in before.0.sections() {
+    for section in before.0.sections().iter().filter(|section| !LINKER_TABLES.contains(&section.name.as_str())) {
         let name = section.name.as_str();
-        if TABLES.contains(&name) || LINKER_TABLES.contains(&name) {
-            continue;
-        }
-        let may_move =
-            !section.is_loaded || MOVABLE.contains(&name) || MOVABLE_GROUPS.iter().any(|group| name.starts_with(group));
-        let candidates: Vec<&Section> =
-            named(name).into_iter().filter(|other| may_move || other.address == section.address).collect();
+        let is_it = |other: &&Section| other.name == name && (may_move(section) || other.address == section.address);
+        let candidates: Vec<&Section> = after.0.sections().iter().filter(is_it).collect();
         if candidates.is_empty() {
             found.push(format!("the section {name} is not where it was"));
-        } else if !candidates.iter().any(|other| content(other, after.1) == content(section, before.1)) {
+        } else if !candidates.iter().all(|other| is_mapped(other, after.0)) {
+            found.push(format!("the section {name} is not mapped where it says"));
+        } else if !TABLES.contains(&name)
+            && !candidates.iter().any(|other| content(other, after.1) == content(section, before.1))
+        {
             found.push(format!("the section {name} has another content"));
         }
     }
+}
+
+/// Whether a segment maps the bytes of a section to its address.
+fn is_mapped(section: &Section, layout: &ElfLayout) -> bool {
+    let takes_no_room = !section.is_loaded || section.file_size_bytes == 0;
+    takes_no_room
+        || loaded(layout).any(|segment| {
+            let distance = section.offset.checked_sub(segment.offset);
+            let end = distance.and_then(|distance| distance.checked_add(section.file_size_bytes));
+            distance == section.address.checked_sub(segment.address)
+                && end.is_some_and(|end| end <= segment.file_size_bytes)
+        })
+}
+
+/// The bytes of a section; `None` when they are not in the file.
+fn content<'data>(section: &Section, data: &'data [u8]) -> Option<&'data [u8]> {
+    // What takes no room in the file may be said to begin anywhere.
+    if section.file_size_bytes == 0 {
+        return Some(&[]);
+    }
+    let start = usize::try_from(section.offset).ok()?;
+    let end = start.checked_add(usize::try_from(section.file_size_bytes).ok()?)?;
+    data.get(start..end)
 }
 
 /// What the dynamic table says, before with the edit made and after.
