@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, lock, overlay, test, test_gpu};
+use crate::commands::{build_wheel, check_wheel, lock, overlay, repair, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -43,6 +43,8 @@ pub enum Command {
     TestGpu(Box<test_gpu::Arguments>),
     /// Inspect wheels by named rules, from anywhere
     CheckWheel(check_wheel::Arguments),
+    /// Mend search paths and missing libraries of wheels, from anywhere
+    Repair(repair::Arguments),
     /// Rebuild a released wheel with its native modules replaced by this project's
     Overlay(overlay::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
@@ -110,6 +112,7 @@ pub fn run(command: &Command) -> ExitCode {
         Command::Test(arguments) => ("test", &arguments.common),
         Command::TestGpu(arguments) => ("test-gpu", &arguments.common),
         Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
+        Command::Repair(arguments) => ("repair", &arguments.common),
         Command::Overlay(arguments) => ("overlay", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
     };
@@ -125,6 +128,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
         Command::Test(arguments) => test::execute(&project()?, arguments, output),
         Command::TestGpu(arguments) => test_gpu::execute(&project, arguments, output),
         Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),
+        Command::Repair(arguments) => repair::execute(arguments, output),
         Command::Overlay(arguments) => overlay::execute(project()?, arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
     }

@@ -4,5 +4,6 @@ pub mod build_wheel;
 pub mod check_wheel;
 pub mod lock;
 pub mod overlay;
+pub mod repair;
 pub mod test;
 pub mod test_gpu;

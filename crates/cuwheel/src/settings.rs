@@ -3,6 +3,7 @@
 //! Not for other tables of pyproject.toml, which [`crate::project`] reads.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use cuwheel_inspect::fatbin::InvalidArchitecture;
 use cuwheel_inspect::rules::{DeclaredArchitecture, RuleSelector};
@@ -12,6 +13,7 @@ use crate::byte_size;
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::overlay::entry::OverlayEntry;
+use crate::repair::graft::GraftPattern;
 use crate::settings_schema::{Kind, SCHEMA};
 use crate::wheel_check;
 
@@ -46,6 +48,8 @@ pub struct Settings {
     pub requirements: String,
     /// `[tool.cuwheel.check]`.
     pub check: CheckSettings,
+    /// `[tool.cuwheel.repair]`.
+    pub repair: RepairSettings,
     /// `[tool.cuwheel.test]`.
     pub test: TestSettings,
     /// `[tool.cuwheel.test-gpu]`.
@@ -63,6 +67,15 @@ pub struct CheckSettings {
     pub architectures: Vec<DeclaredArchitecture>,
     /// `check.budget`.
     pub budget_bytes: Option<u64>,
+}
+
+/// The settings of the repairs of `build-wheel`.
+#[derive(Clone, Debug)]
+pub struct RepairSettings {
+    /// `repair.graft`.
+    pub grafts: Vec<GraftPattern>,
+    /// `repair.library-paths`.
+    pub library_paths: Vec<PathBuf>,
 }
 
 /// The settings of `test`.
@@ -169,6 +182,10 @@ impl Settings {
                 architectures: values.architectures("check.architectures")?,
                 budget_bytes: values.size("check.budget")?,
             },
+            repair: RepairSettings {
+                grafts: values.grafts("repair.graft")?,
+                library_paths: values.texts("repair.library-paths").into_iter().map(PathBuf::from).collect(),
+            },
             test: TestSettings {
                 paths: values.texts("test.paths"),
                 group: values.text("test.group"),
@@ -248,6 +265,11 @@ impl Values {
 
     fn architectures(&self, key: &str) -> Result<Vec<DeclaredArchitecture>> {
         let mistake = |error: InvalidArchitecture| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
+        self.texts(key).iter().map(|text| text.parse().map_err(mistake)).collect()
+    }
+
+    fn grafts(&self, key: &str) -> Result<Vec<GraftPattern>> {
+        let mistake = |error: String| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
         self.texts(key).iter().map(|text| text.parse().map_err(mistake)).collect()
     }
 

@@ -149,6 +149,19 @@ pub(crate) const SCHEMA: &[Setting] = &[
         doc: "Requirements that `overlay --prove full` installs beside those of the wheel.",
     },
     Setting {
+        key: "repair.graft",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Libraries that `build-wheel` takes into the wheel when they are needed and missing: names such as `libfftw3.so.3`, \
+              with `*` for what varies.",
+    },
+    Setting {
+        key: "repair.library-paths",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Directories with these libraries, absolute or relative to the project.",
+    },
+    Setting {
         key: "requirements",
         kind: Kind::Text,
         default: "\"requirements\"",

@@ -70,6 +70,8 @@ pub struct Section {
     pub name: String,
     /// Where it begins in the file.
     pub offset: u64,
+    /// Where it begins in memory, relative to where the file is loaded; 0 for what is not loaded.
+    pub address: u64,
     /// The bytes that it takes in the file.
     pub file_size_bytes: u64,
     /// Whether it is part of what a loader maps. The rest is for linkers and debuggers.
@@ -156,6 +158,7 @@ fn read<Elf: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<ElfLayout, 
         Section {
             name: String::from_utf8_lossy(name).into_owned(),
             offset: section.sh_offset(endian).into(),
+            address: section.sh_addr(endian).into(),
             file_size_bytes: if takes_no_room { 0 } else { section.sh_size(endian).into() },
             is_loaded: section.sh_flags(endian).contains(elf::SHF_ALLOC),
         }

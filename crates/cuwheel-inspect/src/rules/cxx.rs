@@ -86,20 +86,33 @@ fn promised(glibc: GlibcVersion, part: Part) -> Option<CxxVersion> {
     (glibc <= NEWEST_KNOWN).then(|| CxxVersion { part, numbers: numbers.to_vec() })
 }
 
+/// The oldest glibc whose systems have the runtime that `need` asks for; the newest that is known where none has.
+fn oldest_with(need: &CxxVersion) -> GlibcVersion {
+    let has = |glibc: &GlibcVersion| promised(*glibc, need.part).is_some_and(|version| version >= *need);
+    PROMISED.iter().map(|promise| promise.glibc).find(has).unwrap_or(NEWEST_KNOWN)
+}
+
+/// The oldest glibc whose systems have the C++ and GCC runtime that the wheel takes from the system.
+pub(super) fn floor(examined: &ExaminedWheel) -> Option<GlibcVersion> {
+    let needs = examined.libraries().flat_map(|(_, native)| &native.cxx);
+    needs.filter(|need| !is_inside(examined, &need.library)).map(|need| oldest_with(&need.version)).max()
+}
+
+/// A runtime that is inside is as new as what was built with it.
+fn is_inside(examined: &ExaminedWheel, library: &str) -> bool {
+    examined.libraries().any(|(entry, native)| {
+        native.soname.as_deref() == Some(library) || entry.path().rsplit('/').next() == Some(library)
+    })
+}
+
 pub(super) fn check(examined: &ExaminedWheel, findings: &mut Vec<Finding>) {
     let platforms = examined.wheel().name().platform_tags();
     let floors = platforms.iter().filter_map(|platform| Some((GlibcVersion::from_platform_tag(platform)?, platform)));
     let Some((glibc, platform)) = floors.min() else { return };
-    // A runtime that is inside is as new as what was built with it.
-    let is_inside = |library: &str| {
-        examined.libraries().any(|(entry, native)| {
-            native.soname.as_deref() == Some(library) || entry.path().rsplit('/').next() == Some(library)
-        })
-    };
     for (entry, native) in examined.libraries() {
         let above = |need: &&CxxNeed| promised(glibc, need.version.part).is_some_and(|floor| need.version > floor);
         let mut by_part: BTreeMap<Part, Vec<&CxxNeed>> = BTreeMap::new();
-        for need in native.cxx.iter().filter(above).filter(|need| !is_inside(&need.library)) {
+        for need in native.cxx.iter().filter(above).filter(|need| !is_inside(examined, &need.library)) {
             by_part.entry(need.version.part).or_default().push(need);
         }
         for needs in by_part.into_values() {

@@ -148,7 +148,7 @@ enum Explanation {
 }
 
 /// The wheel and those that it requires, as one installation.
-struct Known<'wheels> {
+pub(super) struct Known<'wheels> {
     own: &'wheels InstalledLibraries,
     /// With the project that installs it; the wheel's own come first.
     libraries: Vec<(&'wheels Library, &'wheels str)>,
@@ -158,7 +158,7 @@ struct Known<'wheels> {
 }
 
 impl<'wheels> Known<'wheels> {
-    fn of(own: &'wheels InstalledLibraries, given: &'wheels [InstalledLibraries]) -> Self {
+    pub(super) fn of(own: &'wheels InstalledLibraries, given: &'wheels [InstalledLibraries]) -> Self {
         let mut libraries: Vec<_> = own.libraries.iter().map(|library| (library, own.distribution.as_str())).collect();
         let mut absent = BTreeSet::new();
         let mut seen = BTreeSet::from([own.distribution.as_str()]);
@@ -183,7 +183,7 @@ impl<'wheels> Known<'wheels> {
 
     /// The path of each library of the wheel that needs one which is not found, with the name of that one; and whether
     /// everything was followed.
-    fn unresolved(&self) -> (BTreeSet<(&'wheels str, &'wheels str)>, bool) {
+    pub(super) fn unresolved(&self) -> (BTreeSet<(&'wheels str, &'wheels str)>, bool) {
         let mut unresolved = BTreeSet::new();
         let mut steps = 0;
         // What a module loads is found by the paths of that module too: it is no root of its own.
@@ -266,6 +266,12 @@ impl<'wheels> Known<'wheels> {
         })
     }
 
+    /// The directory, below site-packages, with a library that is called `file`; the wheel's own comes first.
+    pub(super) fn directory_of(&self, file: &str) -> Option<&'wheels str> {
+        let (library, _) = self.libraries.iter().find(|(library, _)| library.file_name() == file)?;
+        Some(library.path.rsplit_once('/').map_or("", |(directory, _)| directory))
+    }
+
     fn explain(&self, needed: &str) -> Explanation {
         // Those of the driver and of Python have rules of their own.
         if driver::Family::of(needed).is_some() || needed.starts_with("libpython") {
@@ -290,7 +296,7 @@ impl<'wheels> Known<'wheels> {
     }
 }
 
-fn is_of_the_system(library: &str) -> bool {
+pub(super) fn is_of_the_system(library: &str) -> bool {
     let is_loader = library.starts_with("ld-linux") || library.starts_with("ld-musl") || library.starts_with("ld64.so");
     is_loader || library.starts_with("libc.musl-") || library == "libc.so" || SYSTEM.contains(&library)
 }

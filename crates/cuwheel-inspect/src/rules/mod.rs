@@ -18,6 +18,7 @@ mod loader;
 mod modules;
 mod native;
 mod policy;
+mod repairs;
 mod search_path;
 mod sets;
 mod size;
@@ -31,6 +32,9 @@ pub use catalog::RULES;
 pub use examined::ExaminedWheel;
 pub use loader::InstalledLibraries;
 pub use policy::{DeclaredArchitecture, Policy, RuleSelector, UnknownRule};
+pub use repairs::{
+    Library, LibraryFamily, MissingLibrary, Surroundings, is_sound_search_path, platform_floor, search_path_to,
+};
 pub use sets::{InstalledFiles, ListedWheel, check_manifest, check_set};
 
 /// How bad it is when a rule is broken.

@@ -23,9 +23,14 @@ use crate::lock_file::FileLock;
 use crate::manifest::{self, SdistReport, WheelReport};
 use crate::maturin::{self, AbiRequest, Compilation, WheelAbi};
 use crate::output::Output;
+use crate::patchelf::Patchelf;
 use crate::process::check_interrupted;
 use crate::project::Project;
 use crate::proof::{self, Dependencies};
+use crate::repair;
+use crate::repair::compose::Tags;
+use crate::repair::graft::Allowed;
+use crate::repair::plan::RepairPlan;
 use crate::requirements::{self, Lock};
 use crate::rustflags::Rustc;
 use crate::sbom;
@@ -344,6 +349,7 @@ impl Plan {
         let text = json!({
             "tool": env!("CARGO_PKG_VERSION"),
             "sources": sources,
+            "grafts": Allowed::by_settings(&self.project).fingerprint(),
             "environment": environment.key,
             "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, false),
             "rustc": rustc.verbose_version,
@@ -433,8 +439,31 @@ fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Res
     }
     let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
     let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
+    let (bytes, examined) = repaired(cache, compilation, (bytes, examined), output)?;
     inspection::inspect(examined.wheel(), compilation)?;
     Ok(Packaged { bytes, examined, compiled_crates: compiled.compiled_crates })
+}
+
+/// The wheel without paths of this machine in its libraries, and with the libraries that the settings allow. The tag is the
+/// one that was asked for: whether the libraries keep its promise is inspected afterwards.
+fn repaired(
+    cache: &Cache,
+    compilation: &Compilation<'_>,
+    (bytes, examined): (Vec<u8>, ExaminedWheel),
+    output: &Output,
+) -> Result<(Vec<u8>, ExaminedWheel)> {
+    let Compilation { project, interpreter, offline, .. } = compilation;
+    let plan = RepairPlan::new(&examined, &[], &Allowed::by_settings(project))?;
+    if plan.is_empty() {
+        return Ok((bytes, examined));
+    }
+    for line in plan.render().lines() {
+        output.step("repair", line);
+    }
+    let uv = || Uv::find(interpreter, cache, &project.root, *offline, output);
+    let patchelf = Patchelf::find(interpreter, cache, &uv, output)?;
+    let repaired = repair::apply((&examined, &bytes), &plan, &[], Tags::Keep, (&patchelf, cache))?;
+    Ok((repaired.bytes, repaired.examined))
 }
 
 /// The lock of a checkout, wherever cargo compiles it and whatever name it is called by.

@@ -291,6 +291,11 @@ fn in_one_line(error: &anyhow::Error) -> String {
     if lines.is_empty() { error.to_string() } else { format!("{error}: {}", lines.join("; ")) }
 }
 
+/// The wheels at a path that was given: a wheel, or a directory with some.
+pub(crate) fn wheels_at(path: &Path) -> Result<Vec<PathBuf>> {
+    Place::find(path).map(|place| place.wheels)
+}
+
 impl Place {
     fn find(path: &Path) -> Result<Self> {
         let path = files::absolute(path)?;

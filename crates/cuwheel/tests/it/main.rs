@@ -11,6 +11,7 @@ mod gpu_suite;
 mod isolation;
 mod overlay;
 mod overlay_command;
+mod repair;
 mod repository;
 mod support;
 mod test_command;

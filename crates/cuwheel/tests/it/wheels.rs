@@ -1,10 +1,12 @@
 //! `build-wheel` on a small native project: what comes out, when nothing is done, and how failures are explained.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cuwheel::interpreter::{Interpreter, find};
 use cuwheel::proof::{Dependencies, prove_import};
+use cuwheel_inspect::elf::ElfFile;
 use cuwheel_inspect::testing::WheelBuilder;
 use cuwheel_inspect::wheel::Wheel;
 use nix::sys::signal::{Signal, kill};
@@ -309,6 +311,51 @@ fn pk_60_a_built_wheel_that_breaks_a_rule_of_check_wheel_is_refused() {
     assert!(!tree.root.join("dist").exists(), "nothing that is refused is left");
     tree.write("pyproject.toml", format!("{text}check.budget = '1 kB'\ncheck.allow = ['size/']\n"));
     build(&tree, &[]).expect_code(0);
+}
+
+#[test]
+fn pk_04_paths_of_the_build_machine_are_taken_out_of_the_library() {
+    let tree = native_project();
+    let script = "fn main() { println!(\"cargo::rustc-cdylib-link-arg=-Wl,-rpath,/opt/secret/lib:$ORIGIN/lib\"); }\n";
+    tree.write("build.rs", script);
+    let built = build(&tree, &["--json", "--sdist"]).expect_code(0).json();
+    assert_eq!(built["sdist"]["rebuilds_identically"], true);
+    let wheel = Wheel::open(Path::new(built["wheels"][0]["path"].as_str().unwrap())).unwrap();
+    let library = wheel.read("small/_native.abi3.so").unwrap();
+    assert_eq!(ElfFile::parse(&library).unwrap().runpath(), Some("$ORIGIN/lib"));
+    assert!(!library.windows(11).any(|window| window == b"/opt/secret"));
+}
+
+#[test]
+fn only_libraries_that_the_settings_name_are_taken_into_the_wheel() {
+    let tree = native_project();
+    tree.write("answer.c", "int answer(void) { return 42; }\n");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-Wl,-soname,libanswer.so.1", "-o", "libanswer.so", "answer.c"]);
+    run(compiler.current_dir(&tree.root)).expect_code(0);
+    std::fs::create_dir(tree.root.join("libraries")).unwrap();
+    std::fs::rename(tree.root.join("libanswer.so"), tree.root.join("libraries/libanswer.so.1")).unwrap();
+    let text = std::fs::read_to_string(tree.root.join("src/lib.rs")).unwrap();
+    let uses =
+        "unsafe extern \"C\" { fn answer() -> i32; }\npub fn used() { std::hint::black_box(unsafe { answer() }); }";
+    tree.write("src/lib.rs", text.replace("pub fn used() {}", uses));
+    let library = tree.root.join("libraries/libanswer.so.1");
+    tree.write(
+        "build.rs",
+        format!(
+            "fn main() {{ println!(\"cargo::rustc-cdylib-link-arg={{}}\", {:?}); }}\n",
+            library.display().to_string()
+        ),
+    );
+    let failed = build(&tree, &[]).expect_code(1);
+    assert!(failed.stderr.contains("libanswer.so.1: cannot open shared object file"), "{}", failed.stderr);
+
+    let project = std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
+    let settings = "repair.graft = ['libanswer.so.*']\nrepair.library-paths = ['libraries']\n";
+    tree.write("pyproject.toml", project + settings);
+    let built = build(&tree, &["--json"]).expect_code(0).json();
+    let wheel = Wheel::open(Path::new(built["wheels"][0]["path"].as_str().unwrap())).unwrap();
+    assert!(wheel.entries().iter().any(|entry| entry.path().starts_with("small.libs/libanswer-")));
 }
 
 #[test]
