@@ -30,10 +30,11 @@ def find():
 
 def wrapped(program, tool, log, command):
     """The command line of a worker under the tool."""
-    options = ["--tool", tool, "--target-processes", "all", "--check-exit-code", "no", "--log-file", str(log)]
-    # Calls that fail are for the tests to judge: some make them fail on purpose.
-    options += ["--report-api-errors", "no"]
-    return [program, *options, *command]
+    options = ["--tool", tool, "--target-processes", "all", "--check-exit-code", "no"]
+    if tool == "memcheck":
+        # Calls that fail are for the tests to judge: some make them fail on purpose.
+        options += ["--report-api-errors", "no"]
+    return [program, *options, "--log-file", str(log), *command]
 
 
 class Log:
