@@ -121,8 +121,8 @@ pub(crate) const SCHEMA: &[Setting] = &[
         key: "overlay.NAME.files",
         kind: Kind::Text,
         default: "\"\"",
-        doc: "The directory with the files that take their place, relative to the project: `MODULE.py` for each, which \
-              takes its names from the project's native library.",
+        doc: "The directory with the files that take their place, relative to the project: `MODULE.py` for each that \
+              differs from the file beside the project's native library, which it takes its names from.",
     },
     Setting {
         key: "overlay.NAME.crate",

@@ -129,7 +129,7 @@ fn check_modules(entry: &OverlayEntry, wheel: &Wheel) -> Result<()> {
 pub struct Additions<'a> {
     /// The project's own wheel, with the native library.
     pub native: &'a Wheel,
-    /// Files of the package, by their paths in it.
+    /// Files of the package, by their paths in it: those of modules that the project's own wheel has none for, or another.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The name that licences are kept under, and that the local version starts with.
     pub name: &'a str,
@@ -161,25 +161,22 @@ impl Additions<'_> {
     /// Everything that is added, by path in the overlay.
     fn contents(&self, entry: &OverlayEntry, dist_info: &str) -> Result<BTreeMap<String, Vec<u8>>> {
         let package = &entry.package;
-        let mut contents = BTreeMap::new();
+        let read = |path: &str| self.native.read(path).map_err(inspection::unreadable);
+        let library = self.library()?;
+        let (beside, file) = library.path().rsplit_once('/').unwrap_or_default();
+        let mut contents = BTreeMap::from([(format!("{package}/{file}"), read(library.path())?)]);
         for (path, content) in &self.files {
             contents.insert(format!("{package}/{path}"), content.clone());
         }
-        for module in &entry.modules {
-            if !self.files.contains_key(&format!("{module}.py")) {
-                return Err(Failure::usage(format!("{}/{module}.py does not exist", entry.files))
-                    .remedy(format!(
-                        "write a file for every module of tool.cuwheel.overlay.{}.modules, which takes its names from the \
-                         native library",
-                        entry.name
-                    ))
-                    .into());
+        // The entry has files for the modules that differ from those of the project's own package.
+        let missing = |module: &&String| !self.files.contains_key(&format!("{module}.py"));
+        for module in entry.modules.iter().filter(missing) {
+            let own = format!("{beside}/{module}.py");
+            if self.native.entry(&own).is_none() {
+                return Err(no_module_file(entry, module));
             }
+            contents.insert(format!("{package}/{module}.py"), read(&own)?);
         }
-        let read = |path: &str| self.native.read(path).map_err(inspection::unreadable);
-        let library = self.library()?;
-        let file = library.path().rsplit('/').next().unwrap_or_default();
-        contents.insert(format!("{package}/{file}"), read(library.path())?);
         let own = self.native.dist_info();
         for path in self.native.entries().iter().filter(|entry| !entry.is_directory()).map(Entry::path) {
             if let Some(licence) = path.strip_prefix(&format!("{own}/licenses/")) {
@@ -316,6 +313,15 @@ fn python_floor(name: &WheelName) -> Result<(u8, u8)> {
             .remedy("overlays are made for CPython: build the wheel with it")
             .into()
     })
+}
+
+fn no_module_file(entry: &OverlayEntry, module: &str) -> anyhow::Error {
+    Failure::usage(format!("{}/{module}.py does not exist", entry.files))
+        .remedy(format!(
+            "write a file for every module of tool.cuwheel.overlay.{}.modules, which takes its names from the native library",
+            entry.name
+        ))
+        .into()
 }
 
 fn collision(path: &str, entry: &OverlayEntry) -> anyhow::Error {
