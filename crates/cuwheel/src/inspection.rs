@@ -10,6 +10,7 @@ use cuwheel_inspect::wheel::{Wheel, WheelError};
 use globset::Glob;
 
 use crate::error::{Failure, Result};
+use crate::files;
 use crate::floor;
 use crate::interpreter::Interpreter;
 use crate::manifest::WheelReport;
@@ -36,6 +37,18 @@ pub fn glibc_of(compatibility: &str) -> Option<GlibcVersion> {
 
 /// The oldest glibc that Rust's standard library runs on.
 const OLDEST_GLIBC: GlibcVersion = GlibcVersion::new(2, 17);
+
+/// Refuses what a test run would only notice after minutes of work: a wheel that is not there or cannot be read, and without
+/// one a platform that none can be built for.
+pub fn check_wheel_to_test(project: &Project, wheel: Option<&Path>) -> Result<()> {
+    match wheel {
+        Some(path) if path.is_file() => Wheel::open(&files::absolute(path)?).map(drop).map_err(unreadable),
+        Some(path) => Err(Failure::usage(format!("there is no wheel at {}", path.display()))
+            .remedy("give the path of a wheel, or leave --wheel out to build one")
+            .into()),
+        None => check_compatibility(&project.settings.compatibility),
+    }
+}
 
 /// Refuses a platform tag that means nothing, or that no build here could keep.
 pub fn check_compatibility(compatibility: &str) -> Result<()> {

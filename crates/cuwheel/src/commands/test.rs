@@ -339,15 +339,7 @@ impl<'a> Plan<'a> {
 
 /// Refuses what would only be noticed after minutes of work.
 fn check_early(project: &Project, arguments: &Arguments, runs: &[PlannedRun], access: Access) -> Result<()> {
-    match &arguments.wheel {
-        Some(path) if path.is_file() => drop(Wheel::open(&files::absolute(path)?).map_err(inspection::unreadable)?),
-        Some(path) => {
-            return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
-                .remedy("give the path of a wheel, or leave --wheel out to build one")
-                .into());
-        }
-        None => inspection::check_compatibility(&project.settings.compatibility)?,
-    }
+    inspection::check_wheel_to_test(project, arguments.wheel.as_deref())?;
     for path in project.settings.test.paths.iter().map(|path| project.root.join(path)) {
         if !path.exists() {
             return Err(Failure::usage(format!("there are no tests at {}", path.display()))

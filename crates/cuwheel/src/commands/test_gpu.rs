@@ -462,15 +462,7 @@ fn outcome(mut report: Value, json: bool) -> Result<Outcome> {
 
 /// Refuses what would only be noticed after minutes of work.
 fn check_early(project: &Project, arguments: &Arguments, (suite, lock): (&Suite, &Lock), access: Access) -> Result<()> {
-    match &arguments.wheel {
-        Some(path) if path.is_file() => drop(Wheel::open(&files::absolute(path)?).map_err(inspection::unreadable)?),
-        Some(path) => {
-            return Err(Failure::usage(format!("there is no wheel at {}", path.display()))
-                .remedy("give the path of a wheel, or leave --wheel out to build one")
-                .into());
-        }
-        None => inspection::check_compatibility(&project.settings.compatibility)?,
-    }
+    inspection::check_wheel_to_test(project, arguments.wheel.as_deref())?;
     if *suite != Suite::Project {
         return Ok(());
     }
