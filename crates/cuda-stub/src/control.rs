@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
 use object::read::elf::ElfFile64;
@@ -124,6 +125,24 @@ impl Stub {
         let path = path()?;
         renew_the_built_one(&path)?;
         Self::load_from(&path)
+    }
+
+    /// The stand-in with two devices and an empty record, for one test at a time: the driver and its record are of the
+    /// process. The first call comes before anything looks for a driver.
+    ///
+    /// # Panics
+    /// If the stand-in cannot be loaded.
+    pub fn alone() -> (&'static Self, MutexGuard<'static, ()>) {
+        static ALONE: Mutex<()> = Mutex::new(());
+        static STUB: OnceLock<Stub> = OnceLock::new();
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let stub = STUB.get_or_init(|| {
+            let stub = Self::load().expect("cargo builds the stand-in for the tests that depend on it");
+            stub.configure("devices=2").expect("the setting is one of the stand-in's");
+            stub
+        });
+        stub.reset();
+        (stub, alone)
     }
 
     /// Loads the library at an absolute path. Whoever asks the loader for `libcuda.so.1` afterwards gets it too.

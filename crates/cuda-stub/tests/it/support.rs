@@ -1,6 +1,6 @@
 //! A program that uses the stand-in as it would use a driver: functions by name from the loaded library.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::MutexGuard;
 
 use cuda::control::Stub;
 
@@ -27,15 +27,7 @@ pub(crate) struct Program {
 impl Program {
     /// A program with the primary context of device 0 current, and an empty record.
     pub(crate) fn start() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        static STUB: OnceLock<Stub> = OnceLock::new();
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let stub = STUB.get_or_init(|| {
-            let stub = Stub::load().unwrap();
-            stub.configure("devices=2").unwrap();
-            stub
-        });
-        stub.reset();
+        let (stub, alone) = Stub::alone();
         stub.configure("memory=1073741824;driver=13010").unwrap();
         let mut program = Self { stub, context: 0, _alone: alone };
         assert_eq!(cu!(program, cuInit(0 => u32)), 0);

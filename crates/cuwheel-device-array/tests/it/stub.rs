@@ -1,6 +1,6 @@
 //! Tests against the stand-in driver, one at a time: what is alive and what went wrong is asked of the whole process.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::MutexGuard;
 
 use cuda::control::Stub;
 use cuwheel_device_array::{Array, DType, Device, MemoryKind, Order, Stream, take_deferred_error};
@@ -20,16 +20,7 @@ pub(crate) struct Session {
 impl Session {
     /// Two devices of 1 GiB each, and an empty record.
     pub(crate) fn start() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        static STUB: OnceLock<Stub> = OnceLock::new();
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let stub = STUB.get_or_init(|| {
-            // Before this crate looks for a driver, so that it finds this one.
-            let stub = Stub::load().unwrap();
-            stub.configure("devices=2").unwrap();
-            stub
-        });
-        stub.reset();
+        let (stub, alone) = Stub::alone();
         take_deferred_error();
         Self { stub, _alone: alone }
     }

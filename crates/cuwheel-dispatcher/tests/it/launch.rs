@@ -1,7 +1,5 @@
 //! Kernels and launches against the stand-in driver: what is asked of it, what is packed, and that a hit allocates nothing.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
 use cuda::control::Stub;
 use cuwheel_device_array::{Array, Classified, CudaError, DType, Device, MemoryKind, Order, Stream};
 use cuwheel_dispatcher::launch::{
@@ -19,20 +17,6 @@ const PTX: &str = ".version 7.8
 ";
 const FIRST: Device = Device::new(0);
 const SECOND: Device = Device::new(1);
-
-/// The stand-in for one test at a time, with an empty record.
-fn stub() -> (&'static Stub, MutexGuard<'static, ()>) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    static STUB: OnceLock<Stub> = OnceLock::new();
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let stub = STUB.get_or_init(|| {
-        let stub = Stub::load().unwrap();
-        stub.configure("devices=2").unwrap();
-        stub
-    });
-    stub.reset();
-    (stub, alone)
-}
 
 fn module() -> Module {
     Module::new(Image::new(PTX.as_bytes()).unwrap())
@@ -68,7 +52,7 @@ fn launch(kernel: &Kernel, arrays: &[&Array], config: &LaunchConfig) {
 
 #[test]
 fn a_hit_allocates_nothing_and_asks_the_driver_for_nothing_else() {
-    let (stub, _alone) = stub();
+    let (stub, _alone) = Stub::alone();
     let kernel = module().kernel("three", Some(Signature::parse(["float32*"; 3]).unwrap()));
     let arrays = [array(FIRST), array(FIRST), array(FIRST)];
     let arrays: [&Array; 3] = arrays.each_ref();
@@ -84,7 +68,7 @@ fn a_hit_allocates_nothing_and_asks_the_driver_for_nothing_else() {
 
 #[test]
 fn parameters_lie_where_the_kernel_has_them() {
-    let (stub, _alone) = stub();
+    let (stub, _alone) = Stub::alone();
     for signature in [None, Some(Signature::parse(["uint8", "float64", "int16"]).unwrap())] {
         let kernel = module().kernel("mixed", signature);
         let signature = kernel.signature().unwrap();
@@ -107,7 +91,7 @@ fn parameters_lie_where_the_kernel_has_them() {
 #[test]
 fn an_older_driver_needs_a_signature() {
     // The functions were looked up by another test perhaps, so that the driver says it at the call.
-    let (stub, _alone) = stub();
+    let (stub, _alone) = Stub::alone();
     stub.configure("missing=cuKernelGetParamInfo").unwrap();
     let without = module().kernel("mixed", None);
     let error = without.signature().unwrap_err();
@@ -119,7 +103,7 @@ fn an_older_driver_needs_a_signature() {
 
 #[test]
 fn arrays_of_two_devices_do_not_go_together() {
-    let (_stub, _alone) = stub();
+    let (_stub, _alone) = Stub::alone();
     let mut placement = Placement::new(None);
     placement.add(&array(FIRST), None).unwrap();
     assert_eq!(placement.add(&array(SECOND), None), Err(MixedDevices));
@@ -127,7 +111,7 @@ fn arrays_of_two_devices_do_not_go_together() {
 
 #[test]
 fn a_module_is_unloaded_after_the_last_kernel() {
-    let (stub, _alone) = stub();
+    let (stub, _alone) = Stub::alone();
     let module = module();
     assert_eq!(module.kernel_names().unwrap(), ["mixed", "three"]);
     let kernel = module.kernel("three", None);
