@@ -83,11 +83,7 @@ pub(super) fn capsule(module: &Bound<'_, PyModule>) -> PyResult<Py<PyCapsule>> {
 /// The thread must be attached, and `object` a live object or null.
 unsafe extern "C" fn check(object: *mut ffi::PyObject) -> c_int {
     // SAFETY: as the caller promises.
-    let (py, object) = unsafe {
-        let py = Python::assume_attached();
-        (py, Borrowed::from_ptr_or_opt(py, object))
-    };
-    let _ = py;
+    let object = unsafe { Borrowed::from_ptr_or_opt(Python::assume_attached(), object) };
     c_int::from(object.is_some_and(|object| object.cast::<DeviceArray>().is_ok()))
 }
 

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 use crate::{exception, numpy};
 
@@ -266,9 +266,4 @@ pub(super) fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAn
         Err(error) => return Err(error),
     }
     Ok(Bound::new(py, PyDType(dtype))?.into_any())
-}
-
-/// A tuple of numbers.
-pub(super) fn tuple<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, values)
 }

@@ -8,7 +8,7 @@ use cuwheel_numpy::Object;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::{dtype, index};
 use crate::{exception, numpy};
@@ -68,7 +68,7 @@ impl<'py> HostArray<'py> {
     /// A new array without values.
     pub(super) fn empty(py: Python<'py>, shape: &[i64], dtype: DType) -> PyResult<Self> {
         let Some(wanted) = dtype::numpy_dtype(py, dtype)? else { return Err(dtype::no_numpy_dtype(py, dtype)) };
-        let shape = dtype::tuple(py, shape)?;
+        let shape = PyTuple::new(py, shape)?;
         Self::describe(dtype::numpy_module(py)?.call_method1(intern!(py, "empty"), (shape, wanted))?)
     }
 

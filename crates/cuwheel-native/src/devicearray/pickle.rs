@@ -9,10 +9,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use super::DeviceArray;
 use super::create::{self, KindArgument, OrderArgument, Shape};
 use super::dtype::DTypeArgument;
 use super::place::DeviceArgument;
-use super::{DeviceArray, dtype};
 use crate::exception;
 
 /// The function that makes the array again, and its arguments.
@@ -26,7 +26,7 @@ pub(super) fn reduce<'py>(slf: &Bound<'py, DeviceArray>) -> PyResult<Bound<'py, 
         py.detach(|| array.copy_to_host(region, array.stream())).map_err(|error| exception_of(py, error))
     })?;
     let module = py.import(slf.get_type().module()?)?;
-    let shape = dtype::tuple(py, array.shape())?;
+    let shape = PyTuple::new(py, array.shape())?;
     let state =
         (shape, array.dtype().to_string(), array.device().ordinal(), array.kind().name(), array.is_read_only(), data);
     (module.getattr(intern!(py, "_rebuild"))?, state).into_pyobject(py)
