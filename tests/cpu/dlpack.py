@@ -10,6 +10,27 @@ from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint3
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 READ_ONLY, IS_COPIED, IS_SUBBYTE_TYPE_PADDED = 1, 2, 4
 FLOAT32 = (2, 32, 1)
+#: Code, bits and lanes of each type, as `dlpack.h` numbers them.
+DTYPES = {
+    **{f"int{bits}": (0, bits, 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (1, bits, 1) for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": (2, bits, 1) for bits in (16, 32, 64)},
+    **{f"complex{bits}": (5, bits, 1) for bits in (64, 128)},
+    "bool": (6, 8, 1),
+    "bfloat16": (4, 16, 1),
+    "float8_e3m4": (7, 8, 1),
+    "float8_e4m3": (8, 8, 1),
+    "float8_e4m3b11fnuz": (9, 8, 1),
+    "float8_e4m3fn": (10, 8, 1),
+    "float8_e4m3fnuz": (11, 8, 1),
+    "float8_e5m2": (12, 8, 1),
+    "float8_e5m2fnuz": (13, 8, 1),
+    "float8_e8m0fnu": (14, 8, 1),
+    "float6_e2m3fn": (15, 6, 1),
+    "float6_e3m2fn": (16, 6, 1),
+    "float4_e2m1fn": (17, 4, 1),
+    "float4_e2m1fn_x2": (17, 4, 2),
+}
 TABLE, VERSIONED, LEGACY = b"dlpack_exchange_api", b"dltensor_versioned", b"dltensor"
 
 

@@ -11,32 +11,11 @@ import numpy as np
 import pytest
 from cuwheel import Stream
 from device_arrays import KINDS, contents, read_only
-from dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, IS_COPIED, READ_ONLY, DLTensor, Exchange
+from dlpack import CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DTYPES, IS_COPIED, READ_ONLY, DLTensor, Exchange
 
 pytestmark = pytest.mark.usefixtures("driver")
 
 DEVICES = {"device": (CUDA, 0), "pinned": (CUDA_HOST, 0), "mapped": (CUDA_HOST, 0), "managed": (CUDA_MANAGED, 0)}
-#: Code, bits and lanes of each type, as `dlpack.h` numbers them.
-DTYPES = {
-    **{f"int{bits}": (0, bits, 1) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": (1, bits, 1) for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": (2, bits, 1) for bits in (16, 32, 64)},
-    **{f"complex{bits}": (5, bits, 1) for bits in (64, 128)},
-    "bool": (6, 8, 1),
-    "bfloat16": (4, 16, 1),
-    "float8_e3m4": (7, 8, 1),
-    "float8_e4m3": (8, 8, 1),
-    "float8_e4m3b11fnuz": (9, 8, 1),
-    "float8_e4m3fn": (10, 8, 1),
-    "float8_e4m3fnuz": (11, 8, 1),
-    "float8_e5m2": (12, 8, 1),
-    "float8_e5m2fnuz": (13, 8, 1),
-    "float8_e8m0fnu": (14, 8, 1),
-    "float6_e2m3fn": (15, 6, 1),
-    "float6_e3m2fn": (16, 6, 1),
-    "float4_e2m1fn": (17, 4, 1),
-    "float4_e2m1fn_x2": (17, 4, 2),
-}
 READ_ONLY_MESSAGE = "the array is read-only, which this form of export cannot say; ask for max_version=(1, 0) or newer"
 
 
