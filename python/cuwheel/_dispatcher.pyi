@@ -8,10 +8,12 @@ from typing import Self, SupportsIndex
 
 __all__ = [
     "Dispatcher",
+    "LaunchingDispatcher",
     "PlainDispatcher",
     "compute_fingerprint",
     "get_current_launch_args",
     "get_current_launch_config",
+    "launch_stats",
     "swap_current_launch_args",
     "typeof_init",
 ]
@@ -86,6 +88,24 @@ class Dispatcher:
             OverflowError: A code does not fit in 31 bits.
         """
 
+class LaunchingDispatcher(Dispatcher):
+    """A `Dispatcher` for kernels of numba-cuda: what is inserted gets a `launch` of this library where it can have one, and
+    arrays with an exchange table are typed without asking Python about each.
+    """
+
+    def _insert(
+        self, sig: Iterable[SupportsIndex], func: object, objectmode: SupportsIndex = 0, cuda: object = False
+    ) -> None:
+        """Add an overload, and see to its launches.
+
+        Args:
+            sig, func, objectmode, cuda: As for `Dispatcher`. Where `func` is a kernel of numba-cuda and `cuda` is true, it
+                gets an attribute `launch`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
+
+        Raises:
+            What `Dispatcher._insert` raises.
+        """
+
 class PlainDispatcher(Dispatcher):
     """A `Dispatcher` that knows no keyword for the launch configuration: every keyword is one of the function's."""
 
@@ -119,6 +139,14 @@ def get_current_launch_config() -> object | None:
     """Return the launch configuration for which this thread compiles, or None.
 
     It is set while `Dispatcher._cuda_call` runs `_compile_for_args`, and belongs to the thread.
+    """
+
+def launch_stats() -> dict[str, int | dict[str, int]]:
+    """Return how many launches of the kernels that have a `launch` of this library took which way.
+
+    Returns:
+        A dictionary: "native" is the number of launches that no Python code had a part in, "python" a dictionary with the
+        number of the others by their reason.
     """
 
 def swap_current_launch_args(args: object, /) -> object | None:

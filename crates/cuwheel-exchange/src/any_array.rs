@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use cuwheel_device_array::{Array, ArrayView, MemoryKind, Stream, stream};
+use cuwheel_device_array::{Array, ArrayView, Described, MemoryKind, Stream, stream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -50,6 +50,42 @@ impl AnyArray<'_, '_> {
             Owner::Argument(_) => None,
             Owner::Share(array) => Some(array),
         }
+    }
+}
+
+impl<'a, 'py> AnyArray<'a, 'py> {
+    /// The array as the exchange table of its class describes it; `None` if there is no such table, or the table does not
+    /// describe arrays. Nothing else is tried.
+    ///
+    /// # Errors
+    /// Those of extracting one, but that an array in host memory is described as what it is.
+    #[inline]
+    pub fn through_table(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Option<Self>> {
+        let known = known_of(&object)?;
+        let Some(table) = known.table else { return Ok(None) };
+        let view = through_table(&object, table, known)?;
+        Ok(view.map(|view| Self { view, owner: Owner::Argument(PhantomData) }))
+    }
+}
+
+/// What `read` makes of the description of an array in the exchange table of its class; `None` if there is no such table,
+/// or the table does not describe arrays.
+///
+/// Streams are not asked for, nor is it looked at whether the array is lazily conjugated or negated: this is for who wants
+/// to know what type of array it is, and does not touch its memory.
+///
+/// # Errors
+/// What the producer raises; `BufferError` if this library has no such arrays.
+#[inline]
+pub fn describe<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(&Described<'_>) -> R) -> PyResult<Option<R>> {
+    let Some(table) = known_of(object)?.table else { return Ok(None) };
+    let mut place = MaybeUninit::uninit();
+    let Some(description) = table.view(object, &mut place) else { return Ok(None) };
+    let mut c_order = None;
+    // SAFETY: as in `through_table` below.
+    match unsafe { tensor::described(description?, DlpackFlags::empty(), &mut c_order) } {
+        Ok(described) => Ok(Some(read(&described))),
+        Err(error) => Err(error::exception(object.py(), *error)),
     }
 }
 

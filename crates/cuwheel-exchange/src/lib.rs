@@ -42,13 +42,13 @@ mod table;
 mod tensor;
 pub mod timing;
 
-pub use any_array::{AnyArray, OwnedArray};
+pub use any_array::{AnyArray, OwnedArray, describe};
 pub use cuda_interface::cuda_array_interface;
 pub use dunder::{DlpackArguments, dlpack};
 pub use error::{cuda_error_class, exception as exception_of};
 pub use export::{ExportError, dlpack_device};
 pub use import::{DLPACK_VERSION, WorkOn, import};
-pub use lookup::{EXCHANGE_VARIABLE, forget_types};
+pub use lookup::{EXCHANGE_VARIABLE, forget_types, has_table};
 pub use producer::{Producer, table_capsule};
 pub use returned::ExchangedArray;
 pub use stream::StreamArgument;

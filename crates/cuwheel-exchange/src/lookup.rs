@@ -87,6 +87,11 @@ fn is_enabled() -> bool {
     *ENABLED.get_or_init(|| std::env::var_os(EXCHANGE_VARIABLE).is_none_or(|value| value != "0"))
 }
 
+/// Whether the arrays of a class are described by an exchange table that is used here.
+pub fn has_table(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    Ok(is_enabled() && table_of(class)?.is_some())
+}
+
 fn table_of(class: &Bound<'_, PyType>) -> PyResult<Option<Table>> {
     let Some(attribute) = class.getattr_opt(intern!(class.py(), TABLE_ATTRIBUTE))? else { return Ok(None) };
     // Whatever else is there was not meant for us.

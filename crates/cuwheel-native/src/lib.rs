@@ -4,14 +4,17 @@
 //! library imports no other module and needs neither NumPy nor a CUDA driver.
 
 mod buffer;
+mod class_notes;
 mod devicearray;
 mod devicearray_base;
 mod dispatcher;
 mod helperlib;
 mod kernel;
 mod mviewbuf;
+mod numba_launch;
 mod number;
 mod numpy;
+mod object_memo;
 mod submodule;
 mod type_manager;
 mod typeconv;

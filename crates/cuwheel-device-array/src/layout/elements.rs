@@ -45,6 +45,18 @@ impl<'a> Elements<'a> {
         are_dense(self.strides, self.shape.iter().copied().enumerate().rev())
     }
 
+    /// As [`Layout::is_f_contiguous`].
+    #[inline]
+    pub fn is_f_contiguous(self) -> bool {
+        are_dense(self.strides, self.shape.iter().copied().enumerate())
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn ndim(self) -> usize {
+        self.shape.len()
+    }
+
     /// As [`Layout::extents_bytes`].
     #[inline]
     pub fn extents_bytes(self, dtype: DType) -> Result<Range<i64>, LayoutError> {

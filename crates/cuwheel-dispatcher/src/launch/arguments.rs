@@ -1,16 +1,24 @@
 //! The values of a launch, packed as the kernel reads them.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::{Parameter, Signature};
 
-/// Values of all parameters, one behind the other at their offsets: 512 bytes in place, more on the heap.
+/// Values of all parameters, one behind the other at their offsets: 512 bytes in place, more in memory that each thread
+/// keeps for its next launch.
 ///
 /// What was not set is zero.
 #[derive(Debug, Clone)]
 pub struct Arguments {
     words: SmallVec<[u64; 64]>,
     size_bytes: usize,
+}
+
+thread_local! {
+    /// Room of an earlier launch with many parameters.
+    static SPARE: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
 
 impl Arguments {
@@ -24,8 +32,12 @@ impl Arguments {
     /// the values stay.
     #[inline]
     pub fn clear_for(&mut self, signature: &Signature) {
+        let count = signature.size_bytes().div_ceil(8);
+        if count > self.words.inline_size() && !self.words.spilled() {
+            self.words = SmallVec::from_vec(SPARE.try_with(Cell::take).unwrap_or_default());
+        }
         self.words.clear();
-        self.words.resize(signature.size_bytes().div_ceil(8), 0);
+        self.words.resize(count, 0);
         self.size_bytes = signature.size_bytes();
     }
 
@@ -59,5 +71,16 @@ impl Arguments {
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and any bytes are valid words.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.size_bytes) }
+    }
+}
+
+impl Drop for Arguments {
+    #[inline]
+    fn drop(&mut self) {
+        if self.words.spilled() {
+            let words = std::mem::take(&mut self.words).into_vec();
+            // A thread that is ending keeps nothing.
+            let _ = SPARE.try_with(|spare| spare.set(words));
+        }
     }
 }

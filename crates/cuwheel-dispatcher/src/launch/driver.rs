@@ -93,6 +93,8 @@ functions! {
                 extra: *mut *mut c_void),
     }
     newer {
+        "launching kernels that another library has loaded":
+            cuCtxGetId(context: sys::CUcontext, id: *mut u64),
         "listing the kernels of an image":
             cuLibraryGetKernelCount(count: *mut c_uint, library: sys::CUlibrary),
             cuLibraryEnumerateKernels(kernels: *mut sys::CUkernel, room: c_uint, library: sys::CUlibrary),

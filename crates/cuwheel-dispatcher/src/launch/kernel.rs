@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
-use cuwheel_device_array::{ContextGuard, CudaError, Device, DriverError, Stream, unaffected_by_captures};
+use cuwheel_device_array::{CudaError, Device, DriverError, Stream, unaffected_by_captures};
 
 use super::driver::Api;
 use super::{Arguments, LaunchConfig, LaunchError, Limits, Module, Signature};
@@ -187,14 +187,14 @@ impl Kernel {
         stream: &Stream,
     ) -> Result<(), LaunchError> {
         let found = self.found()?;
-        let guard = device.enter_often()?;
+        let _guard = device.enter_often()?;
         let on_device = self.on_device(found, device)?;
         config.check(&on_device.limits)?;
         if config.shared_bytes > on_device.shared_bytes.load(Ordering::Relaxed) {
             allow_shared_bytes(on_device, config.shared_bytes)?;
         }
         // SAFETY: as the caller promises, and the function is of the device whose context is current.
-        unsafe { submit(on_device, arguments, config, stream, &guard) }
+        unsafe { submit(on_device.function, arguments, config, stream.handle()) }
             .map_err(|error| self.not_launched(error, on_device, config))
     }
 
@@ -226,12 +226,11 @@ fn allow_shared_bytes(on_device: &OnDevice, shared_bytes: u32) -> Result<(), Lau
 /// # Safety
 /// As for [`Kernel::launch`]; the context of the function is current.
 #[inline]
-unsafe fn submit(
-    on_device: &OnDevice,
+pub(super) unsafe fn submit(
+    function: usize,
     arguments: &Arguments,
     config: &LaunchConfig,
-    stream: &Stream,
-    _current: &ContextGuard,
+    stream: usize,
 ) -> Result<(), DriverError> {
     /// `CU_LAUNCH_PARAM_*` of `cuda.h`.
     const BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
@@ -241,8 +240,8 @@ unsafe fn submit(
     let mut size = bytes.len();
     let mut extra =
         [BUFFER_POINTER, bytes.as_ptr().cast_mut().cast(), BUFFER_SIZE, (&raw mut size).cast(), std::ptr::null_mut()];
-    let function = on_device.function as sys::CUfunction;
-    let handle = stream.handle() as sys::CUstream;
+    let function = function as sys::CUfunction;
+    let handle = stream as sys::CUstream;
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
     let each = std::ptr::null_mut();
     if config.cluster.is_none() && !config.cooperative {
@@ -359,7 +358,7 @@ fn does_not_tell(error: &DriverError) -> bool {
 }
 
 /// Offset and size of each parameter, as the driver tells from CUDA 12.4 on.
-fn layout(api: Api, kernel: sys::CUkernel) -> Result<Vec<(usize, usize)>, DriverError> {
+pub(super) fn layout(api: Api, kernel: sys::CUkernel) -> Result<Vec<(usize, usize)>, DriverError> {
     /// `CUDA_ERROR_INVALID_VALUE`: there is no such parameter.
     const INVALID_VALUE: u32 = 1;
     let mut layout = Vec::new();

@@ -2,7 +2,8 @@
 //!
 //! An [`Image`] is bytes of a known kind, a [`Module`] the same once the driver has it, a [`Kernel`] one function of it.
 //! [`Arguments`] are the values of a launch in the layout that a [`Signature`] says, a [`LaunchConfig`] is its shape, and
-//! a [`Placement`] the device and the stream that follow from the arrays among the arguments.
+//! a [`Placement`] the device and the stream that follow from the arrays among the arguments. A [`LoadedKernel`] is one that
+//! another library has loaded.
 //!
 //! Nothing is asked of the driver before a kernel is used. A launch whose kernel is known on the device takes no lock and
 //! allocates nothing.
@@ -13,6 +14,7 @@ mod driver;
 mod error;
 mod image;
 mod kernel;
+mod loaded;
 mod module;
 mod placement;
 mod signature;
@@ -22,6 +24,7 @@ pub use config::{ConfigError, Extent, LaunchConfig, Limits};
 pub use error::{LaunchError, Refusal};
 pub use image::{Code, Image, ImageError, ImageKind};
 pub use kernel::{Attributes, Kernel};
+pub use loaded::{ContextId, LoadedKernel, current_context};
 pub use module::Module;
 pub use placement::{MixedDevices, Placement};
 pub use signature::{Parameter, ParameterType, Signature, SignatureError};

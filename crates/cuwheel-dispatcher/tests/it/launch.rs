@@ -1,9 +1,12 @@
 //! Kernels and launches against the stand-in driver: what is asked of it, what is packed, and that a hit allocates nothing.
 
+use std::ffi::{CStr, CString, c_char, c_void};
+
 use cuda::control::Stub;
-use cuwheel_device_array::{Array, Classified, CudaError, DType, Device, MemoryKind, Order, Stream};
+use cuwheel_device_array::{Array, Classified, CudaError, DType, Device, Driver, MemoryKind, Order, Stream};
 use cuwheel_dispatcher::launch::{
-    Arguments, Code, Extent, Image, Kernel, LaunchConfig, MixedDevices, Module, ParameterType, Placement, Signature,
+    Arguments, Code, Extent, Image, Kernel, LaunchConfig, LoadedKernel, MixedDevices, Module, ParameterType, Placement,
+    Signature, current_context,
 };
 use expect_test::expect;
 
@@ -64,6 +67,77 @@ fn a_hit_allocates_nothing_and_asks_the_driver_for_nothing_else() {
     let report = stub.report();
     assert_eq!(report["calls"].as_object().unwrap().len(), 2, "{}", report["calls"]);
     assert_eq!((&report["calls"]["cuLaunchKernel"], &report["calls"]["cuCtxGetCurrent"]), (&100.into(), &100.into()));
+}
+
+/// More parameters than are packed in place: each thread keeps the room for them.
+#[test]
+fn a_hit_with_many_parameters_allocates_nothing_either() {
+    let (_stub, _alone) = Stub::alone();
+    let parameters: Vec<String> = (0..182).map(|index| format!(".param .u64 p{index}")).collect();
+    let head = ".version 7.8\n.target sm_80\n.address_size 64\n";
+    let text = format!("{head}.visible .entry many({}) {{ ret; }}\n", parameters.join(", "));
+    let kernel = Module::new(Image::new(text.as_bytes()).unwrap())
+        .kernel("many", Some(Signature::parse(vec!["float32*"; 182]).unwrap()));
+    let array = array(FIRST);
+    let (arrays, config) = (vec![&array; 182], config(1, 32));
+    launch(&kernel, &arrays, &config);
+    let allocations = counter::allocations_during(|| (0..10).for_each(|_| launch(&kernel, &arrays, &config)));
+    assert_eq!(allocations, 0);
+}
+
+/// Loads an image as another library would, for good; returns the handle of a kernel.
+fn load(name: &CStr) -> usize {
+    type LoadData = unsafe extern "C" fn(
+        *mut usize,
+        *const c_void,
+        *mut u32,
+        *mut *mut c_void,
+        u32,
+        *mut u32,
+        *mut *mut c_void,
+        u32,
+    ) -> u32;
+    type GetKernel = unsafe extern "C" fn(*mut usize, usize, *const c_char) -> u32;
+    let driver = Driver::get().unwrap();
+    let symbol = |name| driver.symbol(name, "a test").unwrap().as_ptr();
+    let (mut library, mut kernel) = (0, 0);
+    let (image, none) = (CString::new(PTX).unwrap(), std::ptr::null_mut::<*mut c_void>());
+    // SAFETY: the types are those in `cuda.h`, with handles as integers; the pointers are to local variables.
+    unsafe {
+        let load_data: LoadData = std::mem::transmute(symbol("cuLibraryLoadData"));
+        let get_kernel: GetKernel = std::mem::transmute(symbol("cuLibraryGetKernel"));
+        let code = image.as_ptr().cast();
+        assert_eq!(load_data(&raw mut library, code, none.cast(), none, 0, none.cast(), none, 0), 0);
+        assert_eq!(get_kernel(&raw mut kernel, library, name.as_ptr()), 0);
+    }
+    kernel
+}
+
+#[test]
+fn a_kernel_that_another_library_has_loaded_belongs_to_a_context() {
+    let (stub, _alone) = Stub::alone();
+    let (kernel, array) = (load(c"three"), array(FIRST));
+    let signature = Signature::parse(["uint64"; 3]).unwrap();
+    let guard = FIRST.enter().unwrap();
+    // SAFETY: the kernel stays loaded.
+    let (loaded, placed) = unsafe { LoadedKernel::find(kernel, "three", &signature) }.unwrap();
+    assert_eq!((placed, loaded.context()), (signature.clone(), current_context().unwrap()));
+    let mut arguments = Arguments::empty();
+    arguments.clear_for(&signature);
+    for parameter in signature.parameters() {
+        arguments.set(parameter, &array.pointer().to_ne_bytes());
+    }
+    stub.reset();
+    // SAFETY: the context is current, and the array is alive.
+    unsafe { loaded.launch(&arguments, &config(2, 64), 0) }.unwrap();
+    assert_eq!(stub.report()["launches"][0]["grid"], serde_json::json!([2, 1, 1]));
+    // SAFETY: as above.
+    let refused = unsafe { LoadedKernel::find(kernel, "three", &Signature::parse(["uint64"; 2]).unwrap()) };
+    expect![[r#"the signature of kernel "three" has 2 parameters, and the kernel has 3 (bytes: 8, 8, 8)"#]]
+        .assert_eq(&refused.unwrap_err().to_string());
+    drop(guard);
+    let _guard = SECOND.enter().unwrap();
+    assert_ne!(loaded.context(), current_context().unwrap());
 }
 
 #[test]

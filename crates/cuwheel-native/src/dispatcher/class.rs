@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyCFunction, PyDict, PyTuple};
 use super::argument;
 use super::fold::Parameters;
 use super::type_of::TypeOf;
-use crate::{exception, number, type_manager};
+use crate::{exception, numba_launch, number, type_manager};
 
 /// Base class of dispatchers: chooses the overload that is for the arguments of a call.
 ///
@@ -48,6 +48,11 @@ pub(super) struct Dispatcher {
 /// A `Dispatcher` that knows no keyword for the launch configuration: every keyword is one of the function's.
 #[pyclass(extends = Dispatcher, subclass, frozen, module = "_dispatcher")]
 pub(super) struct PlainDispatcher;
+
+/// A `Dispatcher` for kernels of numba-cuda: what is inserted gets a `launch` of this library where it can have one, and
+/// arrays with an exchange table are typed without asking Python about each.
+#[pyclass(extends = Dispatcher, subclass, frozen, module = "_dispatcher")]
+pub(super) struct LaunchingDispatcher;
 
 /// What `__init__` says, and the overloads added since.
 pub(super) struct Setup {
@@ -195,8 +200,8 @@ impl Dispatcher {
     ///     TypeError: `func` is no such function, or `sig` no iterable of integers.
     ///     ValueError: `sig` has another number of types than there are parameters.
     ///     OverflowError: A code does not fit in 31 bits.
-    #[pyo3(signature = (sig, func, objectmode = 0, cuda = false))]
-    fn _insert(
+    #[pyo3(name = "_insert", signature = (sig, func, objectmode = 0, cuda = false))]
+    fn insert(
         &self,
         sig: &Bound<'_, PyAny>,
         func: &Bound<'_, PyAny>,
@@ -264,5 +269,34 @@ impl PlainDispatcher {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
         PyClassInitializer::from(Dispatcher::new_uninitialised()).add_subclass(Self)
+    }
+}
+
+#[pymethods]
+impl LaunchingDispatcher {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
+        PyClassInitializer::from(Dispatcher::new_uninitialised()).add_subclass(Self)
+    }
+
+    /// Add an overload, and see to its launches.
+    ///
+    /// Args:
+    ///     sig, func, objectmode, cuda: As for `Dispatcher`. Where `func` is a kernel of numba-cuda and `cuda` is true, it
+    ///         gets an attribute `launch`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
+    ///
+    /// Raises:
+    ///     What `Dispatcher._insert` raises.
+    #[pyo3(name = "_insert", signature = (sig, func, objectmode = 0, cuda = false))]
+    fn insert(
+        slf: &Bound<'_, Self>,
+        sig: &Bound<'_, PyAny>,
+        func: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = number::int_argument)] objectmode: c_int,
+        #[pyo3(from_py_with = Bound::is_truthy)] cuda: bool,
+    ) -> PyResult<()> {
+        slf.as_super().get().insert(sig, func, objectmode, cuda)?;
+        if cuda { numba_launch::attach(func) } else { Ok(()) }
     }
 }

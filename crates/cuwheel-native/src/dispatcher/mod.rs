@@ -7,8 +7,8 @@
 
 mod call;
 mod class;
-mod class_notes;
 mod device_array;
+mod exchange_types;
 mod fingerprint;
 mod fold;
 mod identity;
@@ -22,8 +22,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::exception;
+use crate::numba_launch;
 use crate::submodule::{Submodule, add_class};
-use class::{Dispatcher, PlainDispatcher};
+use class::{Dispatcher, LaunchingDispatcher, PlainDispatcher};
 use fingerprint::Reader;
 use launch_state::Slot;
 use type_of::TypeOf;
@@ -34,10 +35,12 @@ pub(crate) const SUBMODULE: Submodule = Submodule { name: "_dispatcher", populat
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<Dispatcher>(module, SUBMODULE.name)?;
     add_class::<PlainDispatcher>(module, SUBMODULE.name)?;
+    add_class::<LaunchingDispatcher>(module, SUBMODULE.name)?;
     method::install(module.py())?;
     module.add_function(wrap_pyfunction!(compute_fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(get_current_launch_args, module)?)?;
     module.add_function(wrap_pyfunction!(get_current_launch_config, module)?)?;
+    module.add_function(wrap_pyfunction!(numba_launch::launch_stats, module)?)?;
     module.add_function(wrap_pyfunction!(swap_current_launch_args, module)?)?;
     module.add_function(wrap_pyfunction!(typeof_init, module)?)
 }

@@ -4,6 +4,8 @@
 //! dispatcher's method `typeof_pyval`. An answer is remembered only for values that Python would type alike.
 
 use std::array;
+use std::cell::RefCell;
+use std::num::NonZeroU8;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use cuwheel_dispatcher::{Fingerprint, Item, Layout, Memo, TypeCode};
@@ -13,9 +15,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple, PyType};
 
-use super::class_notes::{ClassNotes, Note};
+use super::class::LaunchingDispatcher;
 use super::device_array;
+use super::exchange_types::{self, ExchangeType};
 use super::fingerprint::{self, Reader, Refusal, class_pointer};
+use crate::class_notes::ClassNotes;
+use crate::object_memo::{Entry, ObjectMemo};
 use crate::{exception, number, numpy};
 
 /// The types whose codes are known from the start.
@@ -42,6 +47,53 @@ const MAX_DIMENSIONS: usize = 5;
 /// How many fingerprints are remembered.
 const CAPACITY: usize = 4096;
 
+thread_local! {
+    /// The codes of objects that keep the type that they say they have.
+    static KEPT_TYPES: RefCell<ObjectMemo<TypeCode, 256>> = const { RefCell::new(ObjectMemo::new()) };
+}
+
+/// What instances of a class have in common. Should a class change after it was noted as opaque, its instances are typed as
+/// rightly as before, only slower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Note {
+    /// They have nothing to tell their type by: Python types them one by one.
+    Opaque,
+    /// They compute `_numba_type_` once, and keep it.
+    KeepsType,
+    /// They are arrays that the exchange table of the class describes.
+    Exchange,
+    /// They are looked into one by one.
+    Looked,
+    /// They are numbers of the type with this position among [`NUMBERS`].
+    Number(u8),
+}
+
+impl Note {
+    /// Notes below are the others.
+    const FIRST_NUMBER: u8 = 5;
+
+    fn written(self) -> NonZeroU8 {
+        let note = match self {
+            Self::Opaque => 1,
+            Self::KeepsType => 2,
+            Self::Exchange => 3,
+            Self::Looked => 4,
+            Self::Number(number) => Self::FIRST_NUMBER + number,
+        };
+        NonZeroU8::new(note).unwrap_or(NonZeroU8::MIN)
+    }
+
+    fn read(note: NonZeroU8) -> Self {
+        match note.get() {
+            1 => Self::Opaque,
+            2 => Self::KeepsType,
+            3 => Self::Exchange,
+            4 => Self::Looked,
+            number => Self::Number(number - Self::FIRST_NUMBER),
+        }
+    }
+}
+
 /// The latest that `typeof_init` made.
 static CURRENT: RwLock<Option<Arc<TypeOf>>> = RwLock::new(None);
 
@@ -57,8 +109,8 @@ pub(super) struct TypeOf {
 }
 
 /// The code of a type, which is good for as long as the type is alive.
-struct Typed {
-    code: TypeCode,
+pub(super) struct Typed {
+    pub(super) code: TypeCode,
     #[expect(dead_code, reason = "keeps the type alive, and with it its code")]
     type_object: Py<PyAny>,
 }
@@ -187,9 +239,12 @@ impl TypeOf {
         if class == class_pointer::<PyTuple>(py) {
             return self.code_by_fingerprint(dispatcher, value);
         }
-        match self.classes.get(class) {
+        match self.classes.get(class).map(Note::read) {
             Some(Note::Opaque) => return Ok(ask(dispatcher, value)?.code),
+            Some(Note::KeepsType) => return code_of_keeper(dispatcher, value),
+            Some(Note::Exchange) => return self.code_of_exchange(dispatcher, value),
             Some(Note::Number(number)) => return Ok(self.numbers[usize::from(number)]),
+            Some(Note::Looked) => return self.code_by_fingerprint(dispatcher, value),
             None => {}
         }
         let (numpy, object) = (numpy::import(py)?, numpy::borrow(value));
@@ -204,7 +259,13 @@ impl TypeOf {
         if let Some(fingerprint) = device_array::fingerprint(numpy, value)? {
             return self.code_by(dispatcher, value, fingerprint, Remember::Always);
         }
-        self.code_by_fingerprint(dispatcher, value)
+        let note = note_of(dispatcher, &value.get_type())?;
+        self.classes.add(&value.get_type(), note.written());
+        match note {
+            Note::KeepsType => code_of_keeper(dispatcher, value),
+            Note::Exchange => self.code_of_exchange(dispatcher, value),
+            _ => self.code_by_fingerprint(dispatcher, value),
+        }
     }
 
     /// The code of the type of a value that is known by what it holds.
@@ -212,7 +273,7 @@ impl TypeOf {
         match Reader::fingerprint(value, Some(self.omitted(value.py()))) {
             Ok(fingerprint) => self.code_by(dispatcher, value, fingerprint, Remember::UnlessOfTheValue),
             Err(Refusal::Opaque) => {
-                self.classes.add(&value.get_type(), Note::Opaque);
+                self.classes.add(&value.get_type(), Note::Opaque.written());
                 Ok(ask(dispatcher, value)?.code)
             }
             Err(Refusal::Unknown) => Ok(ask(dispatcher, value)?.code),
@@ -231,7 +292,7 @@ impl TypeOf {
             && let Some(number) = number_of(i32::from(type_number))
         {
             if let Ok(number) = u8::try_from(number) {
-                self.classes.add(&value.get_type(), Note::Number(number));
+                self.classes.add(&value.get_type(), Note::Number(number).written());
             }
             return Ok(self.numbers[number]);
         }
@@ -261,6 +322,25 @@ impl TypeOf {
             Err(Refusal::Unknown | Refusal::Opaque) => Ok(ask(dispatcher, value)?.code),
             Err(Refusal::Raised(error)) => Err(error),
         }
+    }
+
+    /// The code of the type of an array that an exchange table describes: what Python says of one, it says of all that have
+    /// the same class, elements, number of dimensions and layout.
+    fn code_of_exchange(&self, dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
+        let described = match cuwheel_exchange::describe(value, ExchangeType::new) {
+            Ok(Some(described)) => described,
+            Err(error) if !exception::is_ordinary(value.py(), &error) => return Err(error),
+            Ok(None) | Err(_) => return Ok(ask(dispatcher, value)?.code),
+        };
+        if let Some(code) = exchange_types::get(self, value, described) {
+            return Ok(code);
+        }
+        let answer = ask(dispatcher, value)?;
+        let code = answer.code;
+        if let Some(typed) = answer.remembered(Remember::UnlessOfTheValue) {
+            exchange_types::insert(self, value, described, typed);
+        }
+        Ok(code)
     }
 
     /// The code of a type that has a place of its own.
@@ -309,6 +389,35 @@ impl Answer<'_> {
             }
         }
     }
+}
+
+/// What to note of a class at first sight.
+fn note_of(dispatcher: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Note> {
+    let py = class.py();
+    if let Some(attribute) = class.getattr_opt(intern!(py, "_numba_type_"))? {
+        let cached_property = py.import(intern!(py, "functools"))?.getattr(intern!(py, "cached_property"))?;
+        return Ok(if attribute.get_type().is(&cached_property) { Note::KeepsType } else { Note::Looked });
+    }
+    // Before 0.30 numba-cuda types such arrays by something else than what the table tells.
+    let is_described = dispatcher.is_instance_of::<LaunchingDispatcher>()
+        && class.hasattr(intern!(py, "__dlpack__"))?
+        && cuwheel_exchange::has_table(class)?;
+    Ok(if is_described { Note::Exchange } else { Note::Looked })
+}
+
+/// The code of the type that a value says it has, and keeps.
+fn code_of_keeper(dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
+    if let Ok(Some(code)) = KEPT_TYPES.try_with(|memo| memo.borrow().get(value).copied()) {
+        return Ok(code);
+    }
+    let answer = ask(dispatcher, value)?;
+    if answer.is_of_the_value
+        && let Ok(entry) = Entry::new(value, answer.code)
+    {
+        let replaced = KEPT_TYPES.try_with(|memo| memo.borrow_mut().insert(entry));
+        drop(replaced);
+    }
+    Ok(answer.code)
 }
 
 /// Asks Python for the type of a value: the value's own `_numba_type_`, or else the dispatcher's `typeof_pyval`.

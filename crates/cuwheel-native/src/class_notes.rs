@@ -1,5 +1,6 @@
-//! What is known of the instances of a few classes.
+//! What is known of the instances of a few classes, for readers without a lock.
 
+use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,21 +11,11 @@ use pyo3::types::PyType;
 /// More classes than kernels are called with at a time.
 const PLACES: usize = 64;
 
-/// What instances of a class have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Note {
-    /// They have nothing to tell their type by: Python types them one by one.
-    Opaque,
-    /// They are numbers of the type with this position among the basic ones, below 255.
-    Number(u8),
-}
-
 /// Notes on a few classes that were seen.
 ///
-/// They save looking again. A class may drive out another one, and one that is not noted is looked at. Should a class
-/// change after it was noted as opaque, its instances are typed as rightly as before, only slower. Classes are kept for
-/// as long as their notes are, so that an address is never another class's.
-pub(super) struct ClassNotes {
+/// They save looking again. A class may drive out another one, and one that is not noted is looked at. What a note means is
+/// for its writer to say. Classes are kept for as long as their notes are, so that an address is never another class's.
+pub(crate) struct ClassNotes {
     /// Address and note in one, for readers without a lock.
     notes: [AtomicU64; PLACES],
     kept: Mutex<[Option<Py<PyType>>; PLACES]>,
@@ -37,33 +28,24 @@ impl Default for ClassNotes {
 }
 
 impl ClassNotes {
-    pub(super) fn get(&self, class: *mut ffi::PyTypeObject) -> Option<Note> {
+    #[inline]
+    pub(crate) fn get(&self, class: *mut ffi::PyTypeObject) -> Option<NonZeroU8> {
         let note = self.notes[place(class)].load(Ordering::Relaxed) ^ key(class);
-        match u8::try_from(note).ok()? {
-            OPAQUE => Some(Note::Opaque),
-            0 => None,
-            number => Some(Note::Number(number - 1)),
-        }
+        NonZeroU8::new(u8::try_from(note).ok()?)
     }
 
-    pub(super) fn add(&self, class: &Bound<'_, PyType>, note: Note) {
+    pub(crate) fn add(&self, class: &Bound<'_, PyType>, note: NonZeroU8) {
         let address = class.as_type_ptr();
         let place = place(address);
-        let note = match note {
-            Note::Opaque => OPAQUE,
-            Note::Number(number) => number + 1,
-        };
         let former = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            self.notes[place].store(key(address) | u64::from(note), Ordering::Relaxed);
+            self.notes[place].store(key(address) | u64::from(note.get()), Ordering::Relaxed);
             kept[place].replace(class.clone().unbind())
         };
         // Not under the lock: it may run code.
         drop(former);
     }
 }
-
-const OPAQUE: u8 = u8::MAX;
 
 /// An address without the four bits that are zero in each, above eight bits for the note.
 fn key(class: *mut ffi::PyTypeObject) -> u64 {

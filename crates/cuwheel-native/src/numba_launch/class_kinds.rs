@@ -1,0 +1,208 @@
+//! How numba-cuda reads the arrays of a class: what `_to_strided_memory_view` there looks for, in its order.
+
+use std::num::NonZeroU8;
+
+use cuwheel_device_array::{Device, pointer_attributes};
+use pyo3::exceptions::PyBufferError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use super::pack::Words;
+use crate::class_notes::ClassNotes;
+use crate::exception;
+
+/// What the instances of a class are to a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClassKind {
+    /// Device arrays of numba-cuda, which make a description of themselves once.
+    DeviceArray,
+    /// Arrays that the exchange table of their class describes just as numba-cuda would read them.
+    Exchange,
+    /// Arrays with nothing but the CUDA array interface.
+    Interface,
+    /// Arrays of NumPy, and its scalars.
+    HostArray,
+    /// Whatever else.
+    Other,
+}
+
+impl ClassKind {
+    const ALL: [Self; 5] = [Self::DeviceArray, Self::Exchange, Self::Interface, Self::HostArray, Self::Other];
+
+    fn note(self) -> NonZeroU8 {
+        NonZeroU8::MIN.saturating_add(self as u8)
+    }
+
+    fn of_note(note: NonZeroU8) -> Self {
+        *Self::ALL.get(usize::from(note.get() - 1)).unwrap_or(&Self::Other)
+    }
+}
+
+/// The classes that arrays and numbers are told apart by.
+pub(super) struct Classes {
+    notes: ClassNotes,
+    ndarray: Py<PyAny>,
+    generic: Py<PyAny>,
+    numpy_bool: Py<PyAny>,
+    float16: Py<PyAny>,
+    uint16: Py<PyAny>,
+    strided_memory_view: Py<PyAny>,
+    cached_property: Py<PyAny>,
+    /// Of cuda.core.
+    stream: Py<PyAny>,
+}
+
+impl Classes {
+    /// They are looked for once.
+    pub(super) fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+        CLASSES.get_or_try_init(py, || {
+            let numpy = py.import("numpy")?;
+            Ok(Self {
+                notes: ClassNotes::default(),
+                ndarray: numpy.getattr("ndarray")?.unbind(),
+                generic: numpy.getattr("generic")?.unbind(),
+                numpy_bool: numpy.getattr("bool_")?.unbind(),
+                float16: numpy.getattr("float16")?.unbind(),
+                uint16: numpy.getattr("uint16")?.unbind(),
+                strided_memory_view: py.import("cuda.core.utils")?.getattr("StridedMemoryView")?.unbind(),
+                cached_property: py.import("functools")?.getattr("cached_property")?.unbind(),
+                stream: py.import("cuda.core")?.getattr("Stream")?.unbind(),
+            })
+        })
+    }
+
+    #[inline]
+    pub(super) fn kind(&self, value: &Bound<'_, PyAny>) -> PyResult<ClassKind> {
+        match self.notes.get(value.get_type_ptr()) {
+            Some(note) => Ok(ClassKind::of_note(note)),
+            None => self.look_at(&value.get_type()),
+        }
+    }
+
+    #[cold]
+    fn look_at(&self, class: &Bound<'_, PyType>) -> PyResult<ClassKind> {
+        let kind = self.kind_of_class(class)?;
+        self.notes.add(class, kind.note());
+        Ok(kind)
+    }
+
+    fn kind_of_class(&self, class: &Bound<'_, PyType>) -> PyResult<ClassKind> {
+        let py = class.py();
+        let has = |name: &str| class.hasattr(name);
+        // Such classes have attributes that only their instances know of.
+        if has("__getattr__")? || class.is_subclass(self.strided_memory_view.bind(py))? {
+            return Ok(ClassKind::Other);
+        }
+        if has("__cuda_memory__")? {
+            let is_kept = class.getattr("_strided_memory_view_shim").is_ok_and(|view| self.is_cached_property(&view));
+            return Ok(if is_kept { ClassKind::DeviceArray } else { ClassKind::Other });
+        }
+        if class.is_subclass(self.ndarray.bind(py))? || class.is_subclass(self.generic.bind(py))? {
+            return Ok(ClassKind::HostArray);
+        }
+        if has("__dlpack__")? {
+            return Ok(if is_read_as_described(class)? { ClassKind::Exchange } else { ClassKind::Other });
+        }
+        Ok(if has("__cuda_array_interface__")? { ClassKind::Interface } else { ClassKind::Other })
+    }
+
+    /// Whether the attribute of a class is computed once for each instance.
+    pub(super) fn is_cached_property(&self, attribute: &Bound<'_, PyAny>) -> bool {
+        attribute.get_type().is(self.cached_property.bind(attribute.py()))
+    }
+
+    pub(super) fn is_stream(&self, value: &Bound<'_, PyAny>) -> bool {
+        value.get_type().is(self.stream.bind(value.py()))
+    }
+
+    pub(super) fn is_numpy_bool(&self, value: &Bound<'_, PyAny>) -> bool {
+        value.get_type().is(self.numpy_bool.bind(value.py()))
+    }
+
+    /// The bits of a `numpy.float16`; `None` for other values.
+    pub(super) fn bits_of_float16(&self, value: &Bound<'_, PyAny>) -> PyResult<Option<u16>> {
+        let py = value.py();
+        if !value.get_type().is(self.float16.bind(py)) {
+            return Ok(None);
+        }
+        value.call_method1(intern!(py, "view"), (self.uint16.bind(py),))?.extract().map(Some)
+    }
+}
+
+/// Whether numba-cuda reads arrays of a class that has `__dlpack__` as the exchange table of the class describes them.
+///
+/// Tensors of torch it reads by cuda.core, which has a way of its own to look into them, its tensor bridge: it ignores that a
+/// tensor requires a gradient, as the table does. Before there was one, and for subclasses outside of torch, cuda.core asks
+/// `__dlpack__`, which does not.
+fn is_read_as_described(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let py = class.py();
+    if !cuwheel_exchange::has_table(class)? {
+        return Ok(false);
+    }
+    if !class.hasattr(intern!(py, "is_conj"))? {
+        return Ok(true);
+    }
+    let module = class.getattr(intern!(py, "__module__"))?;
+    let is_of_torch = module
+        .cast::<PyString>()
+        .is_ok_and(|module| module.to_str().is_ok_and(|module| module == "torch" || module.starts_with("torch.")));
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    Ok(is_of_torch && modules.contains(intern!(py, "cuda.core._tensor_bridge"))?)
+}
+
+/// The words of an array that has nothing but the CUDA array interface, if it waits for no stream and is on `device`;
+/// `None` if Python has to look at it.
+#[cold]
+pub(super) fn words_of_interface(array: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Words>> {
+    let py = array.py();
+    // An instance may have what its class has not.
+    if array.hasattr(intern!(py, "__dlpack__"))? || array.hasattr(intern!(py, "__cuda_memory__"))? {
+        return Ok(None);
+    }
+    let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
+    let Ok(interface) = interface.cast_exact::<PyDict>() else { return Ok(None) };
+    let field = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+        Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
+    };
+    let missing = || exception::new::<PyBufferError>(py, "a field of the CUDA array interface is missing");
+    let required = |name: &str| field(name)?.ok_or_else(missing);
+    if field("stream")?.is_some() || field("mask")?.is_some() || required("version")?.extract::<u32>()? < 3 {
+        return Ok(None);
+    }
+    let (pointer, _): (u64, bool) = required("data")?.extract()?;
+    let shape: Vec<i64> = required("shape")?.cast::<PyTuple>()?.extract()?;
+    let strides: Option<Vec<i64>> = field("strides")?.map(|strides| strides.extract()).transpose()?;
+    let itemsize = itemsize(&required("typestr")?.extract::<String>()?);
+    let size = shape.iter().try_fold(1_i64, |size, extent| size.checked_mul(*extent));
+    let (Some(itemsize), Some(size)) = (itemsize, size.filter(|size| *size > 0)) else { return Ok(None) };
+    let strides = strides.unwrap_or_else(|| dense_strides(&shape, itemsize));
+    if strides.len() != shape.len() || strides.iter().any(|stride| stride % itemsize != 0) || !is_on(pointer, device) {
+        return Ok(None);
+    }
+    let mut words = Words::new();
+    words.extend([0, 0, size.cast_unsigned(), itemsize.cast_unsigned(), pointer]);
+    words.extend(shape.iter().chain(&strides).map(|number| number.cast_unsigned()));
+    Ok(Some(words))
+}
+
+/// Whether the driver knows the address, and it is on the device.
+fn is_on(pointer: u64, device: Device) -> bool {
+    pointer_attributes(pointer).is_ok_and(|known| known.device == Some(device))
+}
+
+/// The bytes of an item of a type of numbers, such as 4 of `<f4`.
+fn itemsize(typestr: &str) -> Option<i64> {
+    let rest = typestr.strip_prefix(['<', '|', '='])?;
+    rest.strip_prefix(['b', 'i', 'u', 'f', 'c'])?.parse().ok().filter(|size| (1..=16).contains(size))
+}
+
+fn dense_strides(shape: &[i64], itemsize: i64) -> Vec<i64> {
+    let mut strides = vec![itemsize; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis]);
+    }
+    strides
+}

@@ -1,0 +1,239 @@
+//! Arguments into the parameters of a launch, as `_Kernel._prepare_args` of numba-cuda passes them on.
+
+use std::cell::RefCell;
+
+use cuwheel_device_array::{Device, MemoryKind, Stream};
+use cuwheel_dispatcher::launch::{Arguments, Parameter};
+use cuwheel_exchange::AnyArray;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyInt, PyTuple};
+use smallvec::SmallVec;
+
+use super::class_kinds::{self, ClassKind, Classes};
+use super::in_context::LaunchStream;
+use super::plan::{Step, WORDS_BEFORE_SHAPE, has_items};
+use super::stats::Reason;
+use super::{Fallback, strided_view};
+use crate::object_memo::{Entry, ObjectMemo};
+
+/// The words of an array: those of two dimensions need no memory of their own.
+pub(super) type Words = SmallVec<[u64; WORDS_BEFORE_SHAPE + 4]>;
+
+thread_local! {
+    /// The words of device arrays of numba-cuda, which never change.
+    static DEVICE_ARRAYS: RefCell<ObjectMemo<Words, 256>> = const { RefCell::new(ObjectMemo::new()) };
+}
+
+/// The parameters of a launch in the making.
+pub(super) struct Packing<'a> {
+    pub(super) classes: &'a Classes,
+    pub(super) arguments: &'a mut Arguments,
+    /// The parameters that are still to be set.
+    pub(super) parameters: std::slice::Iter<'a, Parameter>,
+    pub(super) device: Device,
+    pub(super) stream: LaunchStream,
+}
+
+impl Packing<'_> {
+    pub(super) fn add(&mut self, step: &Step, value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
+        match step {
+            Step::Array { ndim } => self.array(*ndim, value),
+            Step::Integer { size_bytes } => self.integer(*size_bytes, &value),
+            Step::Pointer => self.pointer(&value),
+            Step::Boolean => self.boolean(&value),
+            Step::Float16 => self.float16(&value),
+            Step::Float32 => {
+                #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest, or infinite: as `ctypes`")]
+                let number = float(&value)? as f32;
+                self.set(&number.to_ne_bytes())
+            }
+            Step::Float64 => self.set(&float(&value)?.to_ne_bytes()),
+            Step::Complex64 | Step::Complex128 => self.complex(step, &value),
+            Step::Tuple(items) => self.tuple(items, value),
+        }
+    }
+
+    /// Sets the next parameter.
+    #[inline]
+    fn set(&mut self, bytes: &[u8]) -> Result<(), Fallback> {
+        let parameter = self.parameters.next().ok_or(Reason::Type)?;
+        self.arguments.set(parameter, bytes);
+        Ok(())
+    }
+
+    /// Any integer is cut to the size of the parameter, as by `ctypes`.
+    fn integer(&mut self, size_bytes: usize, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        // SAFETY: the thread is attached, as the type of `value` witnesses.
+        let number = unsafe { ffi::PyLong_AsUnsignedLongLongMask(value.as_ptr()) };
+        if number == u64::MAX {
+            no_exception(value, Reason::Argument)?;
+        }
+        self.set(&number.to_le_bytes()[..size_bytes])
+    }
+
+    fn pointer(&mut self, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        if !value.is_exact_instance_of::<PyInt>() {
+            return Err(Reason::Argument.into());
+        }
+        // SAFETY: the thread is attached, as the type of `value` witnesses.
+        let number = unsafe { ffi::PyLong_AsLongLong(value.as_ptr()) };
+        if number == -1 {
+            no_exception(value, Reason::Argument)?;
+        }
+        self.set(&number.to_ne_bytes())
+    }
+
+    fn boolean(&mut self, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        let is_true = match value.cast_exact::<PyBool>() {
+            Ok(truth) => truth.is_true(),
+            Err(_) if self.classes.is_numpy_bool(value) => value.is_truthy().map_err(|error| raised(value, error))?,
+            Err(_) => return Err(Reason::Argument.into()),
+        };
+        self.set(&[is_true.into()])
+    }
+
+    /// Of other numbers Python finds out whether they overflow, and warns.
+    fn float16(&mut self, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        let bits = self.classes.bits_of_float16(value).map_err(|error| raised(value, error))?;
+        self.set(&bits.ok_or(Reason::Argument)?.to_ne_bytes())
+    }
+
+    fn complex(&mut self, step: &Step, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        if !value.is_instance_of::<PyComplex>() {
+            return Err(Reason::Argument.into());
+        }
+        // SAFETY: the thread is attached, and the value is a complex number, which has both parts.
+        let parts =
+            unsafe { [ffi::PyComplex_RealAsDouble(value.as_ptr()), ffi::PyComplex_ImagAsDouble(value.as_ptr())] };
+        for part in parts {
+            if matches!(step, Step::Complex64) {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "rounded to the nearest, or infinite: as `ctypes`"
+                )]
+                self.set(&(part as f32).to_ne_bytes())?;
+            } else {
+                self.set(&part.to_ne_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tuple(&mut self, items: &[Step], value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
+        let Ok(tuple) = value.cast::<PyTuple>() else { return Err(Reason::Argument.into()) };
+        if !has_items(&tuple, items) {
+            return Err(Reason::Argument.into());
+        }
+        for (step, item) in items.iter().zip(tuple.iter_borrowed()) {
+            self.add(step, item)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn array(&mut self, ndim: usize, value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
+        match self.classes.kind(&value).map_err(|error| raised(&value, error))? {
+            ClassKind::DeviceArray => self.device_array(ndim, &value),
+            ClassKind::Exchange => self.exchanged(ndim, value),
+            ClassKind::Interface => {
+                let words = class_kinds::words_of_interface(&value, self.device);
+                self.words(ndim, &words.map_err(|error| raised(&value, error))?.ok_or(Reason::Argument)?)
+            }
+            ClassKind::HostArray => Err(Reason::HostArray.into()),
+            ClassKind::Other => Err(Reason::Argument.into()),
+        }
+    }
+
+    /// Sets the parameters of an array of `ndim` dimensions.
+    #[inline]
+    fn words(&mut self, ndim: usize, words: &[u64]) -> Result<(), Fallback> {
+        let count = WORDS_BEFORE_SHAPE + 2 * ndim;
+        let Some(first) = self.parameters.as_slice().first().filter(|_| words.len() == count) else {
+            return Err(Reason::Argument.into());
+        };
+        let offset_bytes = first.offset_bytes;
+        for (index, word) in words.iter().enumerate() {
+            self.arguments.set_at(offset_bytes + index * size_of::<u64>(), &word.to_ne_bytes());
+        }
+        // One past the last: all of them are there, since the plan has as many.
+        self.parameters = self.parameters.as_slice().get(count..).ok_or(Reason::Type)?.iter();
+        Ok(())
+    }
+
+    #[inline]
+    fn device_array(&mut self, ndim: usize, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        let known = DEVICE_ARRAYS.try_with(|memo| memo.borrow().get(value).map(|words| self.words(ndim, words)));
+        match known {
+            Ok(Some(result)) => result,
+            _ => self.new_device_array(ndim, value),
+        }
+    }
+
+    #[cold]
+    fn new_device_array(&mut self, ndim: usize, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        let words = strided_view::words(value).map_err(|error| raised(value, error))?;
+        self.words(ndim, &words)?;
+        if let Ok(entry) = Entry::new(value, words) {
+            let replaced = DEVICE_ARRAYS.try_with(|memo| memo.borrow_mut().insert(entry));
+            drop(replaced);
+        }
+        Ok(())
+    }
+
+    /// An array that the exchange table of its class describes. The launch waits for the stream that its producer works on.
+    fn exchanged(&mut self, ndim: usize, value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
+        let array = match AnyArray::through_table(value) {
+            Ok(Some(array)) => array,
+            Ok(None) => return Err(Reason::Argument.into()),
+            Err(error) => return Err(raised(&value, error)),
+        };
+        let strides = array.strides_elements().filter(|_| array.ndim() == ndim);
+        let (Some(strides), Some(itemsize)) = (strides, array.dtype().size_bytes()) else {
+            return Err(Reason::Argument.into());
+        };
+        if array.kind() != MemoryKind::Device || array.device() != self.device {
+            return Err(Reason::Argument.into());
+        }
+        let mut words = Words::new();
+        words.extend([0, 0, array.size() as u64, itemsize as u64, array.pointer()]);
+        words.extend(array.shape().iter().map(|size| size.cast_unsigned()));
+        words.extend(strides.iter().map(|stride| stride.wrapping_mul(itemsize.cast_signed() as i64).cast_unsigned()));
+        self.words(ndim, &words)?;
+        self.order_after(array.stream())
+    }
+
+    #[inline]
+    fn order_after(&self, producer: &Stream) -> Result<(), Fallback> {
+        // numba-cuda compares the numbers, whatever they stand for.
+        if producer.handle() == self.stream.given {
+            return Ok(());
+        }
+        // SAFETY: the stream is the one of the launch, whose owner the caller has in its hands.
+        let stream = unsafe { Stream::borrowed(self.stream.handle, None) };
+        stream.order_after(self.device, producer, self.device).map_err(|_| Reason::Driver.into())
+    }
+}
+
+/// The value as `ctypes` takes it for a floating-point number.
+fn float(value: &Bound<'_, PyAny>) -> Result<f64, Fallback> {
+    // SAFETY: the thread is attached, as the type of `value` witnesses.
+    let number = unsafe { ffi::PyFloat_AsDouble(value.as_ptr()) };
+    #[expect(clippy::float_cmp, reason = "the number that tells of an exception")]
+    if number == -1.0 {
+        no_exception(value, Reason::Argument)?;
+    }
+    Ok(number)
+}
+
+/// Goes on if no exception is set.
+fn no_exception(value: &Bound<'_, PyAny>, reason: Reason) -> Result<(), Fallback> {
+    match PyErr::take(value.py()) {
+        Some(error) => Err(Fallback::of(value.py(), error, reason)),
+        None => Ok(()),
+    }
+}
+
+fn raised(value: &Bound<'_, PyAny>, error: PyErr) -> Fallback {
+    Fallback::of(value.py(), error, Reason::Argument)
+}

@@ -1,0 +1,60 @@
+//! What is known of objects of Python: remembered by address, for as long as the object lives.
+//!
+//! An object is not kept alive by being remembered. A weak reference beside its address tells whether what is at the address
+//! is still the object. A memo belongs to a thread, so that looking into it waits for nobody.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+
+/// A table of up to `PLACES` objects; one more may drive out another.
+pub(crate) struct ObjectMemo<T, const PLACES: usize> {
+    entries: [Option<Entry<T>>; PLACES],
+}
+
+/// What is remembered of an object. Dropping it may run Python code.
+pub(crate) struct Entry<T> {
+    object: usize,
+    class: usize,
+    reference: Py<PyWeakrefReference>,
+    value: T,
+}
+
+impl<T, const PLACES: usize> ObjectMemo<T, PLACES> {
+    pub(crate) const fn new() -> Self {
+        Self { entries: [const { None }; PLACES] }
+    }
+
+    /// What is remembered of `object`.
+    #[inline]
+    pub(crate) fn get(&self, object: &Bound<'_, PyAny>) -> Option<&T> {
+        let address = object.as_ptr().addr();
+        let entry = self.entries[place::<PLACES>(address)].as_ref()?;
+        if entry.object != address || entry.class != object.get_type_ptr().addr() {
+            return None;
+        }
+        let referent = entry.reference.bind(object.py()).upgrade()?;
+        referent.is(object).then_some(&entry.value)
+    }
+
+    /// Keeps an entry, and returns the one that has to make room: to be dropped when nobody looks into the memo.
+    #[must_use = "dropping the former entry may run Python code"]
+    pub(crate) fn insert(&mut self, entry: Entry<T>) -> Option<Entry<T>> {
+        self.entries[place::<PLACES>(entry.object)].replace(entry)
+    }
+}
+
+impl<T> Entry<T> {
+    /// What is to be remembered of `object`.
+    ///
+    /// # Errors
+    /// `TypeError` if there are no weak references to such objects.
+    pub(crate) fn new(object: &Bound<'_, PyAny>, value: T) -> PyResult<Self> {
+        let reference = PyWeakrefReference::new(object)?.unbind();
+        Ok(Self { object: object.as_ptr().addr(), class: object.get_type_ptr().addr(), reference, value })
+    }
+}
+
+/// Objects are tens of bytes large.
+fn place<const PLACES: usize>(address: usize) -> usize {
+    ((address >> 4) ^ (address >> 10)) % PLACES
+}
