@@ -48,7 +48,7 @@ def test_modules_are_files_made_of_what_the_library_holds(name):
 
 
 def test_the_modules_are_found_without_importing_them():
-    assert {module.name for module in pkgutil.iter_modules(cuwheel.__path__)} == {*MODULES, "_native"}
+    assert {module.name for module in pkgutil.iter_modules(cuwheel.__path__)} == {*MODULES, "_native", "numba"}
 
 
 def test_members_are_pickled_by_name():
