@@ -6,6 +6,8 @@ mod build;
 mod check;
 mod dispatch;
 mod exchange;
+mod instructions;
+mod launch;
 mod peers;
 mod script;
 
@@ -27,6 +29,10 @@ enum What {
     Build,
     /// Arrays from one library to another
     Exchange(script::Arguments),
+    /// Launches of a kernel that does nothing, beside every peer that is installed
+    Launch(launch::Arguments),
+    /// Instructions that a launch takes in the library, compared with the committed counts
+    Instructions(instructions::Arguments),
     /// Arguments of a call to the overload for them, beside numba-cuda's C++ module
     Dispatch(script::Arguments),
     /// `check-wheel` on given wheels, beside auditwheel
@@ -41,6 +47,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     match &arguments.what {
         What::Build => build::execute(output),
         What::Exchange(arguments) => exchange::execute(arguments, output),
+        What::Launch(arguments) => launch::execute(arguments, output),
+        What::Instructions(arguments) => instructions::execute(arguments, output),
         What::Dispatch(arguments) => dispatch::execute(arguments, output),
         What::Check(arguments) => check::run(&arguments.wheels, output),
         What::Peers => peers::run(output),

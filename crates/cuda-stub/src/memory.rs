@@ -117,6 +117,11 @@ pub(crate) struct Memory {
     pub(crate) used: Vec<u64>,
 }
 
+/// The addresses of an arena: fewer where the process may not have so many, as under valgrind.
+fn reserve() -> Option<Mapping> {
+    (0..=8).find_map(|shift| Mapping::reserve(ARENA_BYTES >> shift))
+}
+
 impl Memory {
     /// Spaces for `devices` devices, for pinned and for managed memory. None when the process may not reserve so much.
     pub(crate) fn new(devices: usize) -> Option<Self> {
@@ -124,7 +129,7 @@ impl Memory {
         for index in 0..devices + 2 {
             let visible = index >= devices;
             let unit = if visible { PAGE_BYTES } else { ALIGNMENT_BYTES };
-            arenas.push(Arena { space: Mapping::reserve(ARENA_BYTES)?, cursor: 0, visible, unit });
+            arenas.push(Arena { space: reserve()?, cursor: 0, visible, unit });
         }
         let (live, freed, freed_order) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
         Some(Self { arenas, live, freed, freed_order, next_id: 1, used: vec![0; devices] })

@@ -15,6 +15,7 @@ use cuwheel::output::Output;
 use cuwheel::process::Process;
 use cuwheel::project::Project;
 use cuwheel::requirements::Lock;
+use cuwheel::test_libraries;
 use cuwheel::uv::Uv;
 
 use super::succeed;
@@ -38,7 +39,7 @@ pub(super) const ACCESS: Access = Access { offline: false, locked: true };
 /// Where a script runs: with the wheel, and with the peers.
 pub(super) struct Place {
     pub(super) project: Project,
-    pub(super) interpreter: Interpreter,
+    interpreter: Interpreter,
     pub(super) environment: FreshEnvironment,
     python: PathBuf,
     packages: PathBuf,
@@ -77,11 +78,38 @@ impl Place {
         Process::new(&self.python).env("PYTHONPATH", &self.packages).directory(self.environment.neutral_directory())
     }
 
+    /// The same process where there is a device, and one on the stand-in driver where there is none; and which it is.
+    pub(super) fn on_a_device(&self, process: Process, output: &Output) -> Result<(Process, bool)> {
+        let probe = self.python().args(["-c", "import cuwheel; cuwheel.Device(0).name"]);
+        if probe.capture()?.status.success() {
+            return Ok((process, true));
+        }
+        Ok((self.on_stand_in(process, output)?, false))
+    }
+
+    /// The same process on the stand-in driver.
+    pub(super) fn on_stand_in(&self, process: Process, output: &Output) -> Result<Process> {
+        let directory = self.environment.beside("libraries");
+        let libraries = test_libraries::build(&self.project, &self.interpreter, ACCESS, output)?;
+        test_libraries::lay_out(&libraries, &directory)?;
+        Ok(process.env("LD_LIBRARY_PATH", directory))
+    }
+
     /// Runs a script in such a process, and returns what it reports.
     pub(super) fn measure(&self, script: &str, process: Process) -> Result<Outcome> {
+        self.measure_with(script, process, |process| process)
+    }
+
+    /// The same with further arguments for the script.
+    pub(super) fn measure_with(
+        &self,
+        script: &str,
+        process: Process,
+        arguments: impl FnOnce(Process) -> Process,
+    ) -> Result<Outcome> {
         let (path, report) = (self.environment.beside("benchmark.py"), self.environment.beside("report.json"));
         std::fs::write(&path, script)?;
-        let finished = succeed(&process.arg(&path).arg("--json").arg(&report))?;
+        let finished = succeed(&arguments(process.arg(&path).arg("--json").arg(&report)))?;
         let json = std::fs::read_to_string(&report)?;
         if let Some(path) = &self.save {
             std::fs::write(path, &json)?;
