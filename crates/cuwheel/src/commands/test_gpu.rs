@@ -46,6 +46,9 @@ pub struct Arguments {
     /// With --suite: a requirement of its tests beside those of the wheel; repeatable
     #[arg(long, value_name = "REQUIREMENT", requires = "suite")]
     pub with: Vec<String>,
+    /// With --suite: a pytest plugin in this file, with what the suite expects of its project's configuration
+    #[arg(long, value_name = "FILE", requires = "suite")]
+    pub plugin: Option<PathBuf>,
     /// Test on this Python: a version (3.12, 3.13t) or a path
     #[arg(long, value_name = "VERSION|PATH")]
     pub python: Option<Request>,
@@ -78,6 +81,10 @@ pub struct RunArguments {
     /// The devices to use: all, a number of them, or a list of indices such as 0,2
     #[arg(long, value_name = "all|N|LIST", default_value = "all", hide_default_value = true)]
     pub gpus: String,
+    /// Processes that share the tests of each device
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "1",
+          hide_default_value = true)]
+    pub workers: u16,
     /// Let the tests see the packages that the Python has installed, behind those of the environment
     #[arg(long)]
     pub system_site_packages: bool,
@@ -266,6 +273,7 @@ impl<'a> Plan<'a> {
             project: self.project,
             wheel: (&under_test.wheel, &under_test.path),
             suite: &self.suite,
+            plugin: self.arguments.plugin.as_deref(),
             timeout_s: run.timeout.unwrap_or(settings.timeout_s),
             total_timeout_s: run.total_timeout.unwrap_or(settings.total_timeout_s),
         }
@@ -411,6 +419,7 @@ fn show_report(directory: &Path, arguments: &Arguments, output: &Output) -> Resu
 fn run_arguments(run: &RunArguments, output: &Output) -> Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> =
         vec!["--gpu".into(), run.gpu.name().into(), "--gpus".into(), run.gpus.clone().into()];
+    arguments.extend(["--workers".into(), run.workers.to_string().into()]);
     for (name, seconds) in [("--timeout", run.timeout), ("--total-timeout", run.total_timeout)] {
         arguments.extend(seconds.into_iter().flat_map(|seconds| [name.into(), seconds.to_string().into()]));
     }
@@ -463,6 +472,9 @@ fn outcome(mut report: Value, json: bool) -> Result<Outcome> {
 /// Refuses what would only be noticed after minutes of work.
 fn check_early(project: &Project, arguments: &Arguments, (suite, lock): (&Suite, &Lock), access: Access) -> Result<()> {
     inspection::check_wheel_to_test(project, arguments.wheel.as_deref())?;
+    if let Some(plugin) = &arguments.plugin {
+        layout::plugin_name(plugin)?;
+    }
     if *suite != Suite::Project {
         return Ok(());
     }

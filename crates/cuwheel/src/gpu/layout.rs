@@ -21,7 +21,7 @@ use super::content;
 use super::suite::Suite;
 use super::target::Target;
 use super::wheelhouse::Wheelhouse;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::files;
 use crate::project::Project;
 use crate::pytest;
@@ -63,6 +63,8 @@ pub struct Contents<'a> {
     pub wheel: (&'a Wheel, &'a Path),
     /// Which tests.
     pub suite: &'a Suite,
+    /// A plugin of pytest that they need.
+    pub plugin: Option<&'a Path>,
     /// Seconds that one test may take.
     pub timeout_s: u64,
     /// Seconds that a run may take.
@@ -109,6 +111,9 @@ impl Contents<'_> {
         fs::create_dir_all(directory)?;
         self.stage(&directory.join("tests"))?;
         lay_out_runner(directory)?;
+        if let Some(plugin) = self.plugin {
+            fs::copy(plugin, directory.join("runner").join(plugin.file_name().unwrap_or_default()))?;
+        }
         let manifest = self.manifest(target, wheelhouse)?;
         fs::write(directory.join("environment.json"), format!("{manifest:#}\n"))?;
         Ok(())
@@ -158,6 +163,7 @@ impl Contents<'_> {
             "platform": target.map(|target| target.platform.to_string()),
             "paths": self.suite.paths(self.project),
             "package": self.suite.package(),
+            "plugin": self.plugin.map(plugin_name).transpose()?,
             "pytest_args": pytest_args,
             "timeout_s": self.timeout_s,
             "total_timeout_s": self.total_timeout_s,
@@ -178,6 +184,20 @@ pub fn lay_out_runner(directory: &Path) -> Result<()> {
     fs::write(&program, PROGRAM)?;
     fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     Ok(())
+}
+
+/// The module that a plugin is, if its file can be imported.
+pub fn plugin_name(path: &Path) -> Result<String> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_module = path.extension().is_some_and(|extension| extension == "py")
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_module && path.is_file() {
+        return Ok(name);
+    }
+    Err(Failure::usage(format!("{} is no plugin of pytest", path.display()))
+        .remedy("give a file of Python whose name can be imported, such as suite_plugin.py")
+        .into())
 }
 
 fn size(directory: &Path) -> Result<u64> {

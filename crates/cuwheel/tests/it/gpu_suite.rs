@@ -56,6 +56,47 @@ fn the_suite_of_another_wheel_is_compared_with_an_earlier_report() {
     assert_eq!(found["regressions"], json!([regression]));
 }
 
+/// What a project's configuration gives its tests is in no wheel: a plugin stands in for it, here and in a bundle.
+#[test]
+fn a_plugin_brings_what_a_suite_expects_and_workers_share_a_device() {
+    let project = GpuProject::new("");
+    // The first test ends when the third has run, which takes another worker: each has one in hand.
+    let tests = "\
+import ctypes, os, time
+
+def test_it(pid_file):
+    assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0
+    pid_file.write_text(str(os.getpid()))
+    end = time.monotonic() + 60
+    while pid_file.stem == 'test_0' and not pid_file.with_name('test_2').exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+";
+    let plugin = "import pathlib, pytest\n\n@pytest.fixture\ndef pid_file(request):\n    \
+                  return pathlib.Path(r'FOLDER', request.path.stem)\n";
+    let suite = project.project.tree.beside("suite");
+    let pids = project.project.tree.beside("pids");
+    std::fs::create_dir(&suite).unwrap();
+    std::fs::create_dir(&pids).unwrap();
+    for number in 0..3 {
+        std::fs::write(suite.join(format!("test_{number}.py")), tests).unwrap();
+    }
+    let path = project.project.tree.beside("pids_for_tests.py");
+    std::fs::write(&path, plugin.replace("FOLDER", pids.to_str().unwrap())).unwrap();
+    let mut command = project.test_gpu(&["--json", "--workers", "2", "--suite"]);
+    let ran = run(command.arg(&suite).arg("--plugin").arg(&path)).expect_code(0);
+    assert_eq!(ran.json()["report"]["counts"]["passed"], 3);
+    let written =
+        std::fs::read_dir(&pids).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let processes: std::collections::BTreeSet<String> = written.collect();
+    assert_eq!(processes.len(), 2);
+    for wrong in ["no-plugin.py", "with-dash.py", "plugin.txt"] {
+        let mut command = project.test_gpu(&["--suite"]);
+        let ran = run(command.arg(&suite).args(["--plugin", wrong])).expect_code(2);
+        assert!(ran.stderr.contains(&format!("{wrong} is no plugin of pytest")), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_directory_is_a_suite_and_its_tests_are_copied() {
     let project = GpuProject::new("");

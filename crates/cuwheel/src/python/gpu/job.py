@@ -51,6 +51,12 @@ class Job:
             link = Path(self.site_packages) / name
             if not link.exists():
                 link.symlink_to(self.root / "runner" / name)
+        if plugin := self.manifest["plugin"]:
+            link = Path(self.site_packages) / f"{plugin}.py"
+            if link.exists():
+                message = f"the plugin {plugin}.py has the name of an installed module"
+                raise Problem("usage", message, "rename the file that --plugin gives", exit_code=2)
+            link.symlink_to(self.root / "runner" / link.name)
         (self.directory / "empty").mkdir()
         proof = self.directory / "proof"
         proof.mkdir()
@@ -98,6 +104,7 @@ class Job:
             *("-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
+            *(["-p", self.manifest["plugin"]] if self.manifest["plugin"] else []),
             *([] if self.arguments.has_paths else paths),
             *arguments,
         ]

@@ -29,6 +29,13 @@ def _seconds(text):
     return value
 
 
+def _count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("give a number from 1 on")
+    return value
+
+
 def _parser():
     parser = argparse.ArgumentParser(
         prog="run",
@@ -37,6 +44,7 @@ def _parser():
     )
     parser.add_argument("--gpu", choices=POLICIES, default="required", help="whether GPU tests must run")
     parser.add_argument("--gpus", default="all", metavar="all|N|LIST", help="the devices to use: all, a number, or 0,2")
+    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="processes that share each device's tests")
     parser.add_argument("--system-site-packages", action="store_true", help="let the tests see this Python's packages")
     parser.add_argument("--keep-env", action="store_true", help="allow CUDA libraries from other places")
     parser.add_argument("--sanitizer", choices=sanitizer.TOOLS, help="run the tests under compute-sanitizer")

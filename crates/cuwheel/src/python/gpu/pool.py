@@ -1,4 +1,4 @@
-"""Hands tests out to workers, one per device, and replaces those that hang, crash or ruin their CUDA context.
+"""Hands tests out to workers, one or several per device, and replaces those that hang, crash or ruin their CUDA context.
 
 Tests of one file go to one worker, in their order, as long as it lives. Tests that need several devices run after the
 others, in a worker that sees all of them. What a worker ran when it went is the culprit: that test failed, and the rest of
@@ -49,7 +49,9 @@ class Pool:
     def run(self):
         """Runs all tests. Fails with a `Problem` only when not even collecting them worked."""
         try:
-            self._run_groups([[device] for device in self.devices] or [[]], several=False)
+            groups = [[device] for device in self.devices] or [[]]
+            # The second worker of a device comes after the first of each.
+            self._run_groups(groups * self.job.arguments.workers, several=False)
             if self.units[True] and not self.is_stopped:
                 alive = [device for device in self.devices if device["index"] not in self.lost_devices]
                 self._run_groups([alive] if alive else [], several=True)
