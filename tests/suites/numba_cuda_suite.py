@@ -1,7 +1,7 @@
 """What the test suite of numba-cuda expects of its project's configuration, which its wheels do not have.
 
     cargo xtask test-gpu --wheel numba_cuda….whl --suite numba.cuda.tests --plugin tests/suites/numba_cuda_suite.py \
-        --with filecheck --with cffi --workers 14
+        --with filecheck --with cffi --with ml-dtypes --with pytest-benchmark --with psutil --workers 14
 """
 
 import pytest

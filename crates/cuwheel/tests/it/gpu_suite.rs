@@ -8,8 +8,12 @@ use crate::support::{GpuProject, run};
 const SUITE: &str = "\
 import ctypes
 import otherpkg
+from otherpkg.inside.tests import helper
 
 def test_steady():
+    assert __name__ == 'otherpkg.inside.tests.test_it'
+
+def test_steady_too():
     assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0
 
 def test_changes():
@@ -22,10 +26,12 @@ def test_never():
 /// A wheel of another project, with its tests inside.
 fn other_wheel(project: &GpuProject, number: u32) -> std::path::PathBuf {
     let name = "otherpkg-2.0-py3-none-any.whl";
+    // `inside` is a namespace package: tests below are imported by their full names all the same.
     let builder = WheelBuilder::new(name)
         .file("otherpkg/__init__.py", format!("NUMBER = {number}\n"))
-        .file("otherpkg/tests/__init__.py", "")
-        .file("otherpkg/tests/test_it.py", SUITE);
+        .file("otherpkg/inside/tests/__init__.py", "")
+        .file("otherpkg/inside/tests/helper.py", "")
+        .file("otherpkg/inside/tests/test_it.py", SUITE);
     let path = project.project.tree.beside(name);
     std::fs::write(&path, builder.build()).unwrap();
     path
@@ -38,7 +44,7 @@ fn the_suite_of_another_wheel_is_compared_with_an_earlier_report() {
     let report = project.project.tree.beside("baseline.json");
     let suite = |arguments: &[&str]| {
         let mut command = project.test_gpu_of(&wheel, &[]);
-        command.args(["--suite", "otherpkg.tests", "--json"]).args(arguments);
+        command.args(["--suite", "otherpkg.inside.tests", "--json"]).args(arguments);
         command
     };
     let mut first = suite(&["--report"]);
@@ -46,13 +52,13 @@ fn the_suite_of_another_wheel_is_compared_with_an_earlier_report() {
     run(&mut first).expect_code(1);
     let mut again = suite(&["--baseline"]);
     let found = run(again.arg(&report)).expect_code(0).json()["report"]["baseline"].take();
-    let never = "otherpkg/tests/test_it.py::test_never";
+    let never = "otherpkg/inside/tests/test_it.py::test_never";
     assert_eq!(found["known_failures"], json!([never]));
-    assert_eq!((&found["regressions"], &found["tests"]), (&json!([]), &json!(3)));
+    assert_eq!((&found["regressions"], &found["tests"]), (&json!([]), &json!(4)));
     other_wheel(&project, 2);
     let mut worse = suite(&["--baseline"]);
     let found = run(worse.arg(&report)).expect_code(1).json()["report"]["baseline"].take();
-    let regression = json!({ "id": "otherpkg/tests/test_it.py::test_changes", "was": "passed", "is": "failed" });
+    let regression = json!({ "id": "otherpkg/inside/tests/test_it.py::test_changes", "was": "passed", "is": "failed" });
     assert_eq!(found["regressions"], json!([regression]));
 }
 

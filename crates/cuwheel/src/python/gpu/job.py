@@ -105,6 +105,8 @@ class Job:
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
             *(["-p", self.manifest["plugin"]] if self.manifest["plugin"] else []),
+            # The tests of a package are imported under its name, also where a package above has no `__init__.py`.
+            *(["-o", "consider_namespace_packages=true"] if package else []),
             *([] if self.arguments.has_paths else paths),
             *arguments,
         ]
