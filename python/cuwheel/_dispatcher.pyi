@@ -100,7 +100,7 @@ class LaunchingDispatcher(Dispatcher):
 
         Args:
             sig, func, objectmode, cuda: As for `Dispatcher`. Where `func` is a kernel of numba-cuda and `cuda` is true, it
-                gets an attribute `launch`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
+                gets an attribute `launch`, and the dispatcher an attribute `call`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
 
         Raises:
             What `Dispatcher._insert` raises.

@@ -417,7 +417,8 @@ def test_kernels_are_freed(run):
     dispatcher, one = kernel(array)
     launch = one.launch
     reference, library = weakref.ref(one), weakref.ref(one._codelibrary)
-    dispatcher[1, 32](a)
+    for _ in range(3):
+        dispatcher[1, 32](a)
     # numba-cuda keeps the last dispatchers and configurations.
     type(dispatcher)._recent.clear()
     type(dispatcher).configure.cache_clear()
@@ -425,7 +426,7 @@ def test_kernels_are_freed(run):
     gc.collect()
     assert reference() is not None
     launch((a,), (1, 1, 1), (1, 1, 1), cuda.dispatcher.driver._to_core_stream(0), 0)
-    assert stats()[0] == 2
+    assert stats()[0] == 4
     del launch
     gc.collect()
     assert reference() is None and library() is None
@@ -442,13 +443,123 @@ def test_kernels_are_freed(run):
     """)
 
 
+def test_a_hit_runs_no_python_code(run):
+    run("""
+    dispatcher, one = kernel(array, types.int64, types.float64, types.boolean)
+    a = cuda.device_array(4, np.float32)
+    configured = dispatcher[1, 32]
+    # At first the arguments are typed, and arrays described.
+    for _ in range(2):
+        configured(a, 1, 2.5, True)
+        configured(a, np.int64(1), np.float64(2.5), False)
+    entered = []
+    def profile(frame, event, argument):
+        if event == "call":
+            entered.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
+    driver.reset()
+    sys.setprofile(profile)
+    try:
+        configured(a, np.int64(7), 2.5, False)
+        configured(a, 1, np.float64(2.5), True)
+    finally:
+        sys.setprofile(None)
+    assert [name.rpartition(".")[2] for name in entered] == ["__call__"] * 2, entered
+    first, second = driver.report()["launches"]
+    assert first["parameters"][-3:] == ["0700000000000000", "0000000000000440", "00"]
+    assert second["parameters"][-3:] == ["0100000000000000", "0000000000000440", "01"]
+    """)
+
+
+def test_a_dispatcher_is_called_as_before_when_anything_is_new(run):
+    run("""
+    dispatcher, one = kernel(array)
+    a = cuda.device_array(4, np.float32)
+    configured = dispatcher[1, 32]
+    for _ in range(2):
+        configured(a)
+    assert "call" in vars(dispatcher)
+
+    def launches(*args, of=configured):
+        driver.reset()
+        of(*args)
+        return driver.report()["launches"]
+
+    # Callbacks see the kernel, and what is being launched.
+    seen = []
+    def callback(kernel, config):
+        seen.append((kernel, config, config.args))
+    configured.pre_launch_callbacks.append(callback)
+    assert len(launches(a)) == 1
+    assert seen == [(one, configured, (a,))]
+    configured.pre_launch_callbacks.clear()
+    assert len(launches(a)) == 1 and len(seen) == 1
+    assert _dispatcher.get_current_launch_args() is None
+
+    # Whoever replaces a method of numba-cuda's is asked.
+    class_ = type(dispatcher)
+    original = class_.call
+    class_.call = lambda self, args, config: seen.append(args)
+    assert launches(a) == [] and seen[-1] == (a,)
+    class_.call = original
+    one.launch, kept = (lambda *args: seen.append("launch")), one.launch
+    assert launches(a) == [] and seen[-1] == "launch"
+    one.launch = kept
+    dispatcher.call, kept = (lambda args, config: seen.append("call")), dispatcher.call
+    assert launches(a) == [] and seen[-1] == "call"
+    dispatcher.call = kept
+    assert len(launches(a)) == 1
+
+    # What has an overload by the configuration is chosen in Python.
+    one.launch_config_sensitive = True
+    assert len(launches(a)) == 1 and dispatcher._launch_config_sensitive
+    one.launch_config_sensitive = dispatcher._launch_config_sensitive = False
+
+    # A dispatcher that is specialized takes its only overload, whatever the arguments.
+    dispatcher._specialized = True
+    before = stats()[0]
+    assert len(launches(a)) == 1 and stats()[0] == before + 1
+    dispatcher._specialized = False
+
+    # Other streams and sizes, and those that cannot be.
+    stream = cuda.stream()
+    shaped = dispatcher[(2, 3), (4, 5, 6), stream, 128]
+    [launch] = launches(a, of=shaped)
+    assert (launch["grid"], launch["block"], launch["shared_bytes"]) == ([2, 3, 1], [4, 5, 6], 128)
+    assert launch["stream"] == int(stream.handle.value if hasattr(stream.handle, "value") else stream.handle)
+    configured.griddim = (0, 1, 1)
+    try:
+        configured(a)
+    except ValueError as error:
+        assert "must be >= 1" in str(error)
+    else:
+        raise AssertionError("a grid without blocks")
+    configured.griddim = (1, 1, 1)
+
+    # By name, and with other arguments than there are.
+    driver.reset()
+    dispatcher.call(args=(a,), launch_config=configured)
+    assert len(driver.report()["launches"]) == 1
+    for mistake in [(), (a,), (a, configured, 1)]:
+        try:
+            dispatcher.call(*mistake)
+        except TypeError as error:
+            assert "call()" in str(error), error
+        else:
+            raise AssertionError(mistake)
+    """)
+
+
 def test_pickling_and_attributes_are_as_before(run):
     run("""
     import inspect
-    _, one = kernel(array)
+    dispatcher, one = kernel(array)
     assert "launch" not in one._reduce_states()
     assert list(inspect.signature(one.launch).parameters) == ["args", "griddim", "blockdim", "stream", "sharedmem"]
     assert one.launch.__name__ == "launch"
+    assert list(inspect.signature(dispatcher.call).parameters) == ["args", "launch_config"]
+    import pickle
+    again = pickle.loads(pickle.dumps(dispatcher))
+    assert again.py_func.__name__ == dispatcher.py_func.__name__
     """)
 
 
@@ -473,8 +584,8 @@ def test_the_counts_are_those_of_the_overlay(run):
 def test_it_can_be_turned_off(run):
     run(
         """
-    _, one = kernel(array)
-    assert "launch" not in vars(one)
+    dispatcher, one = kernel(array)
+    assert "launch" not in vars(one) and "call" not in vars(dispatcher)
     one.launch((cuda.device_array(4, np.float32),), (1, 1, 1), (1, 1, 1), cuda.dispatcher.driver._to_core_stream(0), 0)
     assert stats() == (0, {})
     """,

@@ -6,9 +6,14 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-/// A table of up to `PLACES` objects; one more may drive out another.
-pub(crate) struct ObjectMemo<T, const PLACES: usize> {
-    entries: [Option<Entry<T>>; PLACES],
+/// Places that an object may have. Arguments of one call that shared a single one would drive each other out at each call.
+const WAYS: usize = 4;
+
+/// A table of up to `SETS` times four objects; one more may drive out another.
+pub(crate) struct ObjectMemo<T, const SETS: usize> {
+    sets: [[Option<Entry<T>>; WAYS]; SETS],
+    /// Where the next entry of a full set goes.
+    next: usize,
 }
 
 /// What is remembered of an object. Dropping it may run Python code.
@@ -19,17 +24,17 @@ pub(crate) struct Entry<T> {
     value: T,
 }
 
-impl<T, const PLACES: usize> ObjectMemo<T, PLACES> {
+impl<T, const SETS: usize> ObjectMemo<T, SETS> {
     pub(crate) const fn new() -> Self {
-        Self { entries: [const { None }; PLACES] }
+        Self { sets: [const { [const { None }; WAYS] }; SETS], next: 0 }
     }
 
     /// What is remembered of `object`.
     #[inline]
     pub(crate) fn get(&self, object: &Bound<'_, PyAny>) -> Option<&T> {
         let address = object.as_ptr().addr();
-        let entry = self.entries[place::<PLACES>(address)].as_ref()?;
-        if entry.object != address || entry.class != object.get_type_ptr().addr() {
+        let entry = self.sets[set::<SETS>(address)].iter().flatten().find(|entry| entry.object == address)?;
+        if entry.class != object.get_type_ptr().addr() {
             return None;
         }
         let referent = entry.reference.bind(object.py()).upgrade()?;
@@ -39,7 +44,14 @@ impl<T, const PLACES: usize> ObjectMemo<T, PLACES> {
     /// Keeps an entry, and returns the one that has to make room: to be dropped when nobody looks into the memo.
     #[must_use = "dropping the former entry may run Python code"]
     pub(crate) fn insert(&mut self, entry: Entry<T>) -> Option<Entry<T>> {
-        self.entries[place::<PLACES>(entry.object)].replace(entry)
+        let set = &mut self.sets[set::<SETS>(entry.object)];
+        let of_it = |place: &Option<Entry<T>>| place.as_ref().is_some_and(|known| known.object == entry.object);
+        let place = set.iter().position(of_it).or_else(|| set.iter().position(Option::is_none));
+        let place = place.unwrap_or_else(|| {
+            self.next = (self.next + 1) % WAYS;
+            self.next
+        });
+        set[place].replace(entry)
     }
 }
 
@@ -55,6 +67,6 @@ impl<T> Entry<T> {
 }
 
 /// Objects are tens of bytes large.
-fn place<const PLACES: usize>(address: usize) -> usize {
-    ((address >> 4) ^ (address >> 10)) % PLACES
+fn set<const SETS: usize>(address: usize) -> usize {
+    ((address >> 4) ^ (address >> 10)) % SETS
 }

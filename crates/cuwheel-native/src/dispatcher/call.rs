@@ -43,6 +43,39 @@ pub(super) fn cuda_call<'py>(
     Call { dispatcher, can_compile, arguments, keywords }.resolve(config)
 }
 
+/// The object that was inserted for arguments of these types, if it is known without running Python code.
+pub(crate) fn known_overload<'py>(
+    dispatcher: &Bound<'py, Dispatcher>,
+    arguments: &Bound<'py, PyTuple>,
+) -> Option<Bound<'py, PyAny>> {
+    let (py, this) = (dispatcher.py(), dispatcher.get());
+    let mut codes = Codes::new();
+    if !arguments.is_empty() {
+        let type_of = this.known_type_of()?;
+        for argument in arguments.iter_borrowed() {
+            codes.push(Some(type_of.known_code(&argument)?));
+        }
+    }
+    match choose(py, this, &codes, this.can_compile_now()).ok()? {
+        Choice::One(implementation) if !this.folds_arguments() => Some(implementation),
+        _ => None,
+    }
+}
+
+fn choose<'py>(
+    py: Python<'py>,
+    dispatcher: &Dispatcher,
+    codes: &Codes,
+    can_compile: bool,
+) -> PyResult<Choice<Bound<'py, PyAny>>> {
+    dispatcher.with_setup(py, |setup| {
+        let exact_only = can_compile || setup.requires_exact;
+        let rules = Rules { exact_only, allow_unsafe: !can_compile };
+        let choice = setup.overloads.choose(codes, &setup.conversions, rules);
+        choice.map(|implementation| implementation.bind(py).clone())
+    })
+}
+
 impl<'py> Call<'_, 'py> {
     fn resolve(&self, config: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.dispatcher.py();
@@ -82,13 +115,7 @@ impl<'py> Call<'_, 'py> {
     }
 
     fn choose(&self, codes: &Codes) -> PyResult<Choice<Bound<'py, PyAny>>> {
-        let py = self.dispatcher.py();
-        self.dispatcher.get().with_setup(py, |setup| {
-            let exact_only = self.can_compile || setup.requires_exact;
-            let rules = Rules { exact_only, allow_unsafe: !self.can_compile };
-            let choice = setup.overloads.choose(codes, &setup.conversions, rules);
-            choice.map(|implementation| implementation.bind(py).clone())
-        })
+        choose(self.dispatcher.py(), self.dispatcher.get(), codes, self.can_compile)
     }
 
     fn fallback(&self) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -36,7 +36,7 @@ use crate::{exception, numba_launch, number, type_manager};
 ///     ValueError: `tm_pointer` is no type manager, or `argct` negative.
 ///     OverflowError: An integer does not fit.
 #[pyclass(subclass, frozen, module = "_dispatcher")]
-pub(super) struct Dispatcher {
+pub(crate) struct Dispatcher {
     can_compile: AtomicBool,
     folds_arguments: AtomicBool,
     /// Fixed by the first call with arguments.
@@ -131,6 +131,11 @@ impl Dispatcher {
 
     pub(super) fn folds_arguments(&self) -> bool {
         self.folds_arguments.load(Ordering::Relaxed)
+    }
+
+    /// How arguments are typed, once one was.
+    pub(super) fn known_type_of(&self) -> Option<&TypeOf> {
+        self.type_of.get().map(Arc::as_ref)
     }
 
     /// How arguments are typed.
@@ -284,7 +289,7 @@ impl LaunchingDispatcher {
     ///
     /// Args:
     ///     sig, func, objectmode, cuda: As for `Dispatcher`. Where `func` is a kernel of numba-cuda and `cuda` is true, it
-    ///         gets an attribute `launch`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
+    ///         gets an attribute `launch`, and the dispatcher an attribute `call`, unless the environment variable `CUWHEEL_NUMBA_LAUNCH` is 0.
     ///
     /// Raises:
     ///     What `Dispatcher._insert` raises.
@@ -296,7 +301,8 @@ impl LaunchingDispatcher {
         #[pyo3(from_py_with = number::int_argument)] objectmode: c_int,
         #[pyo3(from_py_with = Bound::is_truthy)] cuda: bool,
     ) -> PyResult<()> {
-        slf.as_super().get().insert(sig, func, objectmode, cuda)?;
-        if cuda { numba_launch::attach(func) } else { Ok(()) }
+        let dispatcher = slf.as_super();
+        dispatcher.get().insert(sig, func, objectmode, cuda)?;
+        if cuda { numba_launch::attach(dispatcher, func) } else { Ok(()) }
     }
 }

@@ -49,7 +49,7 @@ const CAPACITY: usize = 4096;
 
 thread_local! {
     /// The codes of objects that keep the type that they say they have.
-    static KEPT_TYPES: RefCell<ObjectMemo<TypeCode, 256>> = const { RefCell::new(ObjectMemo::new()) };
+    static KEPT_TYPES: RefCell<ObjectMemo<TypeCode, 128>> = const { RefCell::new(ObjectMemo::new()) };
 }
 
 /// What instances of a class have in common. Should a class change after it was noted as opaque, its instances are typed as
@@ -217,6 +217,32 @@ impl TypeOf {
     /// The class of arguments left out.
     pub(super) fn omitted<'py>(&self, py: Python<'py>) -> &Bound<'py, PyType> {
         self.omitted.bind(py)
+    }
+
+    /// The code of the type of an argument, if it is known without running Python code.
+    pub(super) fn known_code(&self, value: &Bound<'_, PyAny>) -> Option<TypeCode> {
+        let (py, class) = (value.py(), value.get_type_ptr());
+        if class == class_pointer::<PyInt>(py) {
+            return Some(self.numbers[INT64]);
+        }
+        if class == class_pointer::<PyFloat>(py) {
+            return Some(self.numbers[FLOAT64]);
+        }
+        if class == class_pointer::<PyComplex>(py) {
+            return Some(self.numbers[COMPLEX128]);
+        }
+        if class == class_pointer::<PyBool>(py) {
+            return self.boolean.get().map(|typed| typed.code);
+        }
+        match self.classes.get(class).map(Note::read)? {
+            Note::KeepsType => KEPT_TYPES.try_with(|memo| memo.borrow().get(value).copied()).ok().flatten(),
+            Note::Exchange => {
+                let described = cuwheel_exchange::describe(value, ExchangeType::new).ok()??;
+                exchange_types::get(self, value, described)
+            }
+            Note::Number(number) => Some(self.numbers[usize::from(number)]),
+            Note::Opaque | Note::Looked => None,
+        }
     }
 
     /// The code of the type of an argument of a call of `dispatcher`.

@@ -4,10 +4,10 @@ use std::num::NonZeroU8;
 
 use cuwheel_device_array::{Device, pointer_attributes};
 use pyo3::exceptions::PyBufferError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::{ffi, intern};
 
 use super::pack::Words;
 use crate::class_notes::ClassNotes;
@@ -74,18 +74,18 @@ impl Classes {
         })
     }
 
+    /// What is known of the class of `value`.
     #[inline]
-    pub(super) fn kind(&self, value: &Bound<'_, PyAny>) -> PyResult<ClassKind> {
-        match self.notes.get(value.get_type_ptr()) {
-            Some(note) => Ok(ClassKind::of_note(note)),
-            None => self.look_at(&value.get_type()),
-        }
+    pub(super) fn known_kind(&self, value: &Bound<'_, PyAny>) -> Option<ClassKind> {
+        self.notes.get(value.get_type_ptr()).map(ClassKind::of_note)
     }
 
+    /// Looks at the class of `value`, and notes what it is.
     #[cold]
-    fn look_at(&self, class: &Bound<'_, PyType>) -> PyResult<ClassKind> {
-        let kind = self.kind_of_class(class)?;
-        self.notes.add(class, kind.note());
+    pub(super) fn kind(&self, value: &Bound<'_, PyAny>) -> PyResult<ClassKind> {
+        let class = value.get_type();
+        let kind = self.kind_of_class(&class)?;
+        self.notes.add(&class, kind.note());
         Ok(kind)
     }
 
@@ -116,6 +116,12 @@ impl Classes {
 
     pub(super) fn is_stream(&self, value: &Bound<'_, PyAny>) -> bool {
         value.get_type().is(self.stream.bind(value.py()))
+    }
+
+    /// Whether `value` is an instance of `numpy.generic`.
+    pub(super) fn is_numpy_scalar(&self, value: &Bound<'_, PyAny>) -> bool {
+        // SAFETY: the thread is attached, and both are live types.
+        unsafe { ffi::PyType_IsSubtype(value.get_type_ptr(), self.generic.as_ptr().cast()) != 0 }
     }
 
     pub(super) fn is_numpy_bool(&self, value: &Bound<'_, PyAny>) -> bool {

@@ -26,7 +26,7 @@ const PER_THREAD: usize = 2;
 
 thread_local! {
     /// Stream objects for stream 0. Those for other streams can be closed, and are asked each time.
-    static DEFAULT_STREAMS: RefCell<ObjectMemo<(), 16>> = const { RefCell::new(ObjectMemo::new()) };
+    static DEFAULT_STREAMS: RefCell<ObjectMemo<(), 8>> = const { RefCell::new(ObjectMemo::new()) };
 }
 
 /// The stream of a launch.
@@ -72,23 +72,14 @@ impl Contexts {
         Ok(())
     }
 
-    /// The kernel in the context that is current, or that numba-cuda makes current.
+    /// The kernel in the context that is current, if it was launched there.
     #[inline]
-    pub(super) fn current(
-        &self,
-        code_library: &Bound<'_, PyAny>,
-        signature: &Signature,
-    ) -> Result<&InContext, Fallback> {
-        let py = code_library.py();
-        if let Ok(context) = current_context() {
-            let known = self.found.iter().map_while(OnceLock::get).find(|known| known.loaded.context() == context);
-            if let Some(known) = known
-                && self.is_cached(py, known).map_err(|error| Fallback::of(py, error, Reason::Context))?
-            {
-                return Ok(known);
-            }
-        }
-        self.find(code_library, signature)
+    pub(super) fn known(&self, py: Python<'_>) -> Result<Option<&InContext>, Fallback> {
+        let Ok(context) = current_context() else { return Ok(None) };
+        let known = self.found.iter().map_while(OnceLock::get).find(|known| known.loaded.context() == context);
+        let Some(known) = known else { return Ok(None) };
+        let is_cached = self.is_cached(py, known).map_err(|error| Fallback::of(py, error, Reason::Context))?;
+        Ok(is_cached.then_some(known))
     }
 
     /// Whether numba-cuda would take the same kernel.
@@ -97,8 +88,9 @@ impl Contexts {
         Ok(self.cache.bind(py).get_item(&known.key)?.is_some_and(|function| function.is(&known.function)))
     }
 
+    /// The kernel in the context that is current, or that numba-cuda makes current.
     #[cold]
-    fn find(&self, code_library: &Bound<'_, PyAny>, signature: &Signature) -> Result<&InContext, Fallback> {
+    pub(super) fn find(&self, code_library: &Bound<'_, PyAny>, signature: &Signature) -> Result<&InContext, Fallback> {
         let py = code_library.py();
         let of = |error: PyErr| Fallback::of(py, error, Reason::Context);
         // As Python does: this makes a context current if there is none, and loads the kernel there.

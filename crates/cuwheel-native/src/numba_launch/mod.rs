@@ -2,8 +2,10 @@
 //!
 //! [`attach`] gives a kernel, an instance of `_Kernel` of numba-cuda 0.30, a `launch` of its own: it puts the arguments in
 //! place and calls the driver. Whether it can is decided at each launch, and what it cannot do goes to the `launch` of the
-//! class unchanged. Which launches these are is in docs/overlay.md.
+//! class unchanged. Which launches these are is in docs/overlay.md. The kernel's dispatcher gets a `call` of its own, which
+//! does what leads to the launch as well where nothing is new ([`call`]).
 
+mod call;
 mod class_kinds;
 mod in_context;
 mod method;
@@ -24,6 +26,7 @@ use pack::Packing;
 use plan::Plan;
 use stats::Reason;
 
+use crate::dispatcher::Dispatcher;
 use crate::exception;
 
 /// If this environment variable is `0` when a kernel is compiled or loaded, Python launches it.
@@ -66,12 +69,13 @@ pub(super) struct NativeLaunch {
     contexts: Contexts,
 }
 
-/// Gives a kernel of numba-cuda a `launch` of its own, if that is not turned off. Other objects are left as they are.
-pub(super) fn attach(kernel: &Bound<'_, PyAny>) -> PyResult<()> {
+/// Gives a kernel of numba-cuda a `launch` of its own, and its dispatcher a `call`, if that is not turned off. Other objects
+/// are left as they are.
+pub(super) fn attach(dispatcher: &Bound<'_, Dispatcher>, kernel: &Bound<'_, PyAny>) -> PyResult<()> {
     if std::env::var_os(LAUNCH_VARIABLE).is_some_and(|value| value == "0") {
         return Ok(());
     }
-    match attached(kernel) {
+    match attached(kernel).and_then(|()| call::attach(dispatcher)) {
         // It is no kernel as it is known here: Python launches it.
         Err(error) if !exception::is_ordinary(kernel.py(), &error) => Err(error),
         _ => Ok(()),
@@ -95,7 +99,7 @@ fn attached(kernel: &Bound<'_, PyAny>) -> PyResult<()> {
         attributes: attributes.clone().unbind(),
         plan,
     };
-    attributes.set_item(intern!(py, "launch"), method::of(&Bound::new(py, launch)?)?)
+    attributes.set_item(intern!(py, "launch"), method::of_launch(&Bound::new(py, launch)?)?)
 }
 
 /// Return how many launches of the kernels that have a `launch` of this library took which way.
@@ -118,9 +122,18 @@ struct Call<'a, 'py> {
     shared_bytes: Borrowed<'a, 'py, PyAny>,
 }
 
+/// What a launch may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Ask Python for what is not known yet.
+    Ask,
+    /// Run no Python code: what is not known yet is a reason to leave the launch to Python.
+    NothingNew,
+}
+
 impl NativeLaunch {
     /// Launches, or says why not.
-    fn launch(&self, py: Python<'_>, call: &Call<'_, '_>) -> Result<(), Fallback> {
+    fn launch(&self, py: Python<'_>, call: &Call<'_, '_>, mode: Mode) -> Result<(), Fallback> {
         self.check(py)?;
         let plan = self.plan.as_ref().ok_or(Reason::Type)?;
         let args = call.args.cast::<PyTuple>().map_err(|_| Reason::Call)?;
@@ -129,12 +142,16 @@ impl NativeLaunch {
         }
         let config = config(call).ok_or(Reason::Configuration)?;
         let stream = self.contexts.stream(self.classes, &call.stream)?;
-        let InContext { loaded, device, .. } = self.contexts.current(self.code_library.bind(py), &plan.signature)?;
+        let InContext { loaded, device, .. } = match (self.contexts.known(py)?, mode) {
+            (Some(known), _) => known,
+            (None, Mode::Ask) => self.contexts.find(self.code_library.bind(py), &plan.signature)?,
+            (None, Mode::NothingNew) => return Err(Reason::Context.into()),
+        };
         let mut arguments = Arguments::empty();
         arguments.clear_for(&plan.signature);
         let parameters = plan.signature.parameters().iter();
         let mut packing =
-            Packing { classes: self.classes, arguments: &mut arguments, parameters, device: *device, stream };
+            Packing { classes: self.classes, mode, arguments: &mut arguments, parameters, device: *device, stream };
         for (step, value) in plan.steps.iter().zip(args.iter_borrowed()) {
             packing.add(step, value)?;
         }

@@ -7,14 +7,14 @@ use cuwheel_dispatcher::launch::{Arguments, Parameter};
 use cuwheel_exchange::AnyArray;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
 
 use super::class_kinds::{self, ClassKind, Classes};
 use super::in_context::LaunchStream;
 use super::plan::{Step, WORDS_BEFORE_SHAPE, has_items};
 use super::stats::Reason;
-use super::{Fallback, strided_view};
+use super::{Fallback, Mode, strided_view};
 use crate::object_memo::{Entry, ObjectMemo};
 
 /// The words of an array: those of two dimensions need no memory of their own.
@@ -22,12 +22,13 @@ pub(super) type Words = SmallVec<[u64; WORDS_BEFORE_SHAPE + 4]>;
 
 thread_local! {
     /// The words of device arrays of numba-cuda, which never change.
-    static DEVICE_ARRAYS: RefCell<ObjectMemo<Words, 256>> = const { RefCell::new(ObjectMemo::new()) };
+    static DEVICE_ARRAYS: RefCell<ObjectMemo<Words, 128>> = const { RefCell::new(ObjectMemo::new()) };
 }
 
 /// The parameters of a launch in the making.
 pub(super) struct Packing<'a> {
     pub(super) classes: &'a Classes,
+    pub(super) mode: Mode,
     pub(super) arguments: &'a mut Arguments,
     /// The parameters that are still to be set.
     pub(super) parameters: std::slice::Iter<'a, Parameter>,
@@ -45,10 +46,13 @@ impl Packing<'_> {
             Step::Float16 => self.float16(&value),
             Step::Float32 => {
                 #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest, or infinite: as `ctypes`")]
-                let number = float(&value)? as f32;
+                let number = self.float(&value)? as f32;
                 self.set(&number.to_ne_bytes())
             }
-            Step::Float64 => self.set(&float(&value)?.to_ne_bytes()),
+            Step::Float64 => {
+                let number = self.float(&value)?;
+                self.set(&number.to_ne_bytes())
+            }
             Step::Complex64 | Step::Complex128 => self.complex(step, &value),
             Step::Tuple(items) => self.tuple(items, value),
         }
@@ -64,12 +68,36 @@ impl Packing<'_> {
 
     /// Any integer is cut to the size of the parameter, as by `ctypes`.
     fn integer(&mut self, size_bytes: usize, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        self.check_number(value)?;
         // SAFETY: the thread is attached, as the type of `value` witnesses.
         let number = unsafe { ffi::PyLong_AsUnsignedLongLongMask(value.as_ptr()) };
         if number == u64::MAX {
             no_exception(value, Reason::Argument)?;
         }
         self.set(&number.to_le_bytes()[..size_bytes])
+    }
+
+    /// The value as `ctypes` takes it for a floating-point number.
+    fn float(&self, value: &Bound<'_, PyAny>) -> Result<f64, Fallback> {
+        self.check_number(value)?;
+        // SAFETY: the thread is attached, as the type of `value` witnesses.
+        let number = unsafe { ffi::PyFloat_AsDouble(value.as_ptr()) };
+        #[expect(clippy::float_cmp, reason = "the number that tells of an exception")]
+        if number == -1.0 {
+            no_exception(value, Reason::Argument)?;
+        }
+        Ok(number)
+    }
+
+    /// Objects that are no numbers of Python or NumPy may run code when they become one.
+    #[inline]
+    fn check_number(&self, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        let runs_no_code = self.mode == Mode::Ask
+            || value.is_exact_instance_of::<PyInt>()
+            || value.is_exact_instance_of::<PyFloat>()
+            || value.is_exact_instance_of::<PyBool>()
+            || self.classes.is_numpy_scalar(value);
+        if runs_no_code { Ok(()) } else { Err(Reason::Argument.into()) }
     }
 
     fn pointer(&mut self, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
@@ -100,7 +128,11 @@ impl Packing<'_> {
     }
 
     fn complex(&mut self, step: &Step, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
-        if !value.is_instance_of::<PyComplex>() {
+        let is_complex = match self.mode {
+            Mode::Ask => value.is_instance_of::<PyComplex>(),
+            Mode::NothingNew => value.is_exact_instance_of::<PyComplex>(),
+        };
+        if !is_complex {
             return Err(Reason::Argument.into());
         }
         // SAFETY: the thread is attached, and the value is a complex number, which has both parts.
@@ -133,15 +165,20 @@ impl Packing<'_> {
 
     #[inline]
     fn array(&mut self, ndim: usize, value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
-        match self.classes.kind(&value).map_err(|error| raised(&value, error))? {
+        let kind = match (self.classes.known_kind(&value), self.mode) {
+            (Some(kind), _) => kind,
+            (None, Mode::Ask) => self.classes.kind(&value).map_err(|error| raised(&value, error))?,
+            (None, Mode::NothingNew) => return Err(Reason::Argument.into()),
+        };
+        match kind {
             ClassKind::DeviceArray => self.device_array(ndim, &value),
             ClassKind::Exchange => self.exchanged(ndim, value),
-            ClassKind::Interface => {
+            ClassKind::Interface if self.mode == Mode::Ask => {
                 let words = class_kinds::words_of_interface(&value, self.device);
                 self.words(ndim, &words.map_err(|error| raised(&value, error))?.ok_or(Reason::Argument)?)
             }
             ClassKind::HostArray => Err(Reason::HostArray.into()),
-            ClassKind::Other => Err(Reason::Argument.into()),
+            ClassKind::Interface | ClassKind::Other => Err(Reason::Argument.into()),
         }
     }
 
@@ -166,6 +203,7 @@ impl Packing<'_> {
         let known = DEVICE_ARRAYS.try_with(|memo| memo.borrow().get(value).map(|words| self.words(ndim, words)));
         match known {
             Ok(Some(result)) => result,
+            _ if self.mode == Mode::NothingNew => Err(Reason::Argument.into()),
             _ => self.new_device_array(ndim, value),
         }
     }
@@ -213,17 +251,6 @@ impl Packing<'_> {
         let stream = unsafe { Stream::borrowed(self.stream.handle, None) };
         stream.order_after(self.device, producer, self.device).map_err(|_| Reason::Driver.into())
     }
-}
-
-/// The value as `ctypes` takes it for a floating-point number.
-fn float(value: &Bound<'_, PyAny>) -> Result<f64, Fallback> {
-    // SAFETY: the thread is attached, as the type of `value` witnesses.
-    let number = unsafe { ffi::PyFloat_AsDouble(value.as_ptr()) };
-    #[expect(clippy::float_cmp, reason = "the number that tells of an exception")]
-    if number == -1.0 {
-        no_exception(value, Reason::Argument)?;
-    }
-    Ok(number)
 }
 
 /// Goes on if no exception is set.

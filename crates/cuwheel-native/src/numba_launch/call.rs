@@ -1,0 +1,143 @@
+//! A call of a dispatcher of numba-cuda, from the arguments to the driver, where nothing is new.
+//!
+//! A dispatcher gets a `call` of its own when a kernel is inserted. It finds the overload and launches it if it can do so
+//! without running Python code: then nobody can see that numba-cuda was left out. Otherwise nothing has happened yet, and
+//! `call` of the dispatcher's class does everything, with `launch` of the kernel at its end.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyListMethods, PyString, PyTuple};
+use pyo3::{ffi, intern};
+
+use super::method;
+use super::stats;
+use super::{Call, Mode, NativeLaunch};
+use crate::dispatcher::{Dispatcher, known_overload};
+use crate::exception;
+
+/// What a dispatcher needs to be called. Its method is a function of Python that has this as its `self`.
+#[pyclass(frozen, module = "_dispatcher")]
+pub(crate) struct NativeCall {
+    dispatcher: Py<Dispatcher>,
+    /// The attributes of the dispatcher.
+    attributes: Py<PyDict>,
+    /// `call` of the dispatcher's class, as it was when the first kernel was inserted.
+    class_call: Py<PyAny>,
+}
+
+/// Gives a dispatcher of numba-cuda a `call` of its own, unless it has one. Other objects are left as they are.
+pub(super) fn attach(dispatcher: &Bound<'_, Dispatcher>) -> PyResult<()> {
+    let py = dispatcher.py();
+    let Some(attributes) = attributes_of(dispatcher) else { return Ok(()) };
+    let name = intern!(py, "call");
+    if attributes.contains(name)? || !attributes.contains(intern!(py, "_launch_config_sensitive"))? {
+        return Ok(());
+    }
+    let call = NativeCall {
+        dispatcher: dispatcher.clone().unbind(),
+        attributes: attributes.clone().unbind(),
+        class_call: dispatcher.get_type().getattr(name)?.unbind(),
+    };
+    attributes.set_item(name, method::of_call(&Bound::new(py, call)?)?)
+}
+
+/// The attributes of an object that has a dictionary of them.
+fn attributes_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    let py = object.py();
+    // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
+    let found = unsafe {
+        Bound::from_owned_ptr_or_opt(py, ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut()))
+    };
+    match found {
+        Some(found) => found.cast_into().ok(),
+        None => {
+            drop(exception::fetch(py));
+            None
+        }
+    }
+}
+
+impl NativeCall {
+    /// Launches if nothing is new; `None`, and nothing has happened, if something is.
+    pub(super) fn launch(&self, args: Borrowed<'_, '_, PyAny>, config: Borrowed<'_, '_, PyAny>) -> Option<()> {
+        let py = args.py();
+        let dispatcher = self.dispatcher.bind(py);
+        let class_call = dispatcher.get_type().getattr(intern!(py, "call")).ok()?;
+        let attributes = self.attributes.bind(py);
+        if !class_call.is(&self.class_call) || is(attributes, intern!(py, "_launch_config_sensitive"))? {
+            return None;
+        }
+        let tuple = args.cast::<PyTuple>().ok()?;
+        let kernel = if is(attributes, intern!(py, "_specialized"))? {
+            let overloads = field(attributes, intern!(py, "overloads"))?;
+            first_value(overloads.cast::<PyDict>().ok()?)?
+        } else {
+            known_overload(dispatcher, &tuple)?
+        };
+        let of_kernel = attributes_of(&kernel)?;
+        if is(&of_kernel, intern!(py, "launch_config_sensitive"))? {
+            return None;
+        }
+        let launch = field(&of_kernel, intern!(py, "launch"))?;
+        let launch = method::launch_of(&launch)?;
+        let config = attributes_of(&config)?;
+        if !field(&config, intern!(py, "pre_launch_callbacks"))?
+            .cast_exact::<PyList>()
+            .is_ok_and(PyListMethods::is_empty)
+        {
+            return None;
+        }
+        let (grid, block) = (field(&config, intern!(py, "griddim"))?, field(&config, intern!(py, "blockdim"))?);
+        let (stream, shared_bytes) =
+            (field(&config, intern!(py, "stream"))?, field(&config, intern!(py, "sharedmem"))?);
+        let call = Call {
+            args,
+            grid: grid.as_borrowed(),
+            block: block.as_borrowed(),
+            stream: stream.as_borrowed(),
+            shared_bytes: shared_bytes.as_borrowed(),
+        };
+        let launch: &NativeLaunch = launch.get();
+        launch.launch(py, &call, Mode::NothingNew).ok()?;
+        stats::count_native();
+        Some(())
+    }
+
+    /// `call` of the dispatcher's class, bound to the dispatcher.
+    pub(super) fn in_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        method::of_class(self.dispatcher.bind(py), intern!(py, "call"))
+    }
+}
+
+#[pymethods]
+impl NativeCall {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dispatcher)?;
+        visit.call(&self.attributes)?;
+        visit.call(&self.class_call)
+    }
+}
+
+/// An attribute, if there is one.
+#[inline]
+fn field<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    attributes.get_item(name).ok().flatten()
+}
+
+/// An attribute that is True or False.
+#[inline]
+fn is<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> Option<bool> {
+    field(attributes, name)?.cast_exact::<PyBool>().ok().map(|value| value.is_true())
+}
+
+/// The value that was put into a dictionary first.
+fn first_value<'py>(dictionary: &Bound<'py, PyDict>) -> Option<Bound<'py, PyAny>> {
+    let (mut position, mut value) = (0, std::ptr::null_mut());
+    // SAFETY: the thread is attached, and the pointers are to local variables; the reference is borrowed, and owned at once.
+    unsafe {
+        if ffi::PyDict_Next(dictionary.as_ptr(), &raw mut position, std::ptr::null_mut(), &raw mut value) == 0 {
+            return None;
+        }
+        Some(Bound::from_borrowed_ptr(dictionary.py(), value))
+    }
+}
