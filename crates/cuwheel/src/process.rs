@@ -25,6 +25,8 @@ use crate::error::{Failure, Result};
 
 /// How often a waiting parent looks for Ctrl-C and deadlines.
 const POLL: Duration = Duration::from_millis(25);
+/// How often it looks for the end of a child that closed its pipes.
+const AFTER_PIPES: Duration = Duration::from_millis(1);
 /// What a process group gets between the polite signal and the last one.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -207,8 +209,8 @@ impl Process {
                     all.push_str(&text);
                     all.push('\n');
                 }
-                // Without pipes there is nothing to wait on.
-                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(POLL),
+                // Without pipes there is nothing to wait on; whoever closes both is mostly about to end.
+                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(AFTER_PIPES),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }

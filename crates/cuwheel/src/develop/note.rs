@@ -1,0 +1,212 @@
+//! What is remembered of an editable install: what it was made from, how, and which files are its own.
+//!
+//! Notes are kept in the tool's cache, one for each checkout and environment, so that neither a deleted build directory nor
+//! an environment that was made anew takes the knowledge along of what lies where. Not for comparing wheels: see
+//! [`crate::commands::build_wheel`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::destination::Destination;
+use super::inputs::{Hashes, Snapshot};
+use crate::cache::Cache;
+use crate::error::Result;
+use crate::files;
+use crate::project::Project;
+
+/// Counted up when notes change their meaning: older ones are as good as none.
+const LAYOUT: u32 = 1;
+
+/// What the command line said of an install.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Options {
+    /// `--profile`.
+    pub profile: String,
+    /// `--rebuild-on-import`.
+    pub rebuild_on_import: bool,
+    /// `--extra`.
+    pub extras: Vec<String>,
+    /// `--group`.
+    pub groups: Vec<String>,
+    /// Not `--no-deps`.
+    pub dependencies: bool,
+}
+
+/// A file that was put somewhere.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct FileNote {
+    /// Where, absolute.
+    pub path: PathBuf,
+    /// Its content.
+    pub sha256: String,
+}
+
+impl FileNote {
+    /// Whether the file is still that one.
+    pub fn holds(&self) -> bool {
+        files::sha256_of_file(&self.path).is_ok_and(|sha256| sha256 == self.sha256)
+    }
+}
+
+/// Everything that is remembered of one install.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Note {
+    layout: u32,
+    /// Whether the install was proven. Before that, the note only says which files are its own.
+    pub proven: bool,
+    /// The checkout.
+    pub project: PathBuf,
+    /// The environment.
+    pub environment: PathBuf,
+    /// What the command line said.
+    pub options: Options,
+    /// What decided the build beside the inputs, by names that a person reads.
+    pub facts: BTreeMap<String, String>,
+    /// What was read.
+    pub inputs: Hashes,
+    /// Those inputs that are only known after a build.
+    pub noted: Vec<PathBuf>,
+    /// Environment variables that build scripts asked for.
+    pub variables: Vec<String>,
+    /// Files beside the sources.
+    pub placed: Vec<FileNote>,
+    /// Files in site-packages.
+    pub site: Vec<FileNote>,
+    /// Programs that were installed.
+    pub programs: Vec<PathBuf>,
+    /// Native modules, each with the file that it is loaded from.
+    pub modules: BTreeMap<String, PathBuf>,
+    /// The modules that proved it.
+    pub imported: Vec<String>,
+}
+
+impl Note {
+    /// An empty one.
+    pub fn new(project: &Project, destination: &Destination, options: &Options) -> Self {
+        Self {
+            layout: LAYOUT,
+            proven: false,
+            project: project.root.clone(),
+            environment: destination.directory.clone(),
+            options: options.clone(),
+            facts: BTreeMap::new(),
+            inputs: Hashes::new(),
+            noted: Vec::new(),
+            variables: Vec::new(),
+            placed: Vec::new(),
+            site: Vec::new(),
+            programs: Vec::new(),
+            modules: BTreeMap::new(),
+            imported: Vec::new(),
+        }
+    }
+
+    /// Why it no longer holds for these facts and these contents; empty when it does.
+    pub fn differences(&self, facts: &BTreeMap<String, String>, now: &Snapshot) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if !self.proven {
+            reasons.push("the last install did not get to its end".to_owned());
+        }
+        for (name, value) in facts {
+            if self.facts.get(name) != Some(value) {
+                reasons.push(difference(name, self.facts.get(name), value));
+            }
+        }
+        reasons
+            .extend(self.facts.keys().filter(|name| !facts.contains_key(*name)).map(|name| format!("{name} is gone")));
+        let shown = |path: &Path| path.strip_prefix(&self.project).unwrap_or(path).display().to_string();
+        for (path, sha256) in &now.hashes {
+            match (self.inputs.get(path), sha256) {
+                (Some(before), after) if before == after => {}
+                (None, None) => {}
+                (None | Some(None), _) => reasons.push(format!("{} is new", shown(path))),
+                (Some(Some(_)), None) => reasons.push(format!("{} is gone", shown(path))),
+                (Some(Some(_)), Some(_)) => reasons.push(format!("{} changed", shown(path))),
+            }
+        }
+        for (path, sha256) in &self.inputs {
+            if sha256.is_some() && !now.hashes.contains_key(path) {
+                reasons.push(format!("{} is gone", shown(path)));
+            }
+        }
+        reasons
+    }
+
+    /// What is wrong with the files that were put somewhere.
+    pub fn damages(&self) -> Vec<String> {
+        let mut damages = Vec::new();
+        for file in self.placed.iter().chain(&self.site).filter(|file| !file.holds()) {
+            let path = file.path.strip_prefix(&self.project).unwrap_or(&file.path).display();
+            let state = if file.path.exists() { "is not the one that was installed" } else { "is missing" };
+            damages.push(format!("{path} {state}"));
+        }
+        let missing = self.programs.iter().filter(|program| !files::is_executable(program));
+        damages.extend(missing.map(|program| format!("{} is missing", program.display())));
+        damages
+    }
+}
+
+/// A short value is shown, a hash or a list of versions is not.
+fn difference(name: &str, before: Option<&String>, after: &str) -> String {
+    match before {
+        Some(before) if before.len() < 60 && after.len() < 60 && !before.contains('\n') => {
+            format!("{name} was {before} and is {after}")
+        }
+        Some(_) => format!("{name} changed"),
+        None => format!("{name} is new"),
+    }
+}
+
+/// The notes of one checkout.
+#[derive(Clone, Debug)]
+pub struct Notes {
+    directory: PathBuf,
+}
+
+impl Notes {
+    /// Of a checkout, wherever its environments are.
+    pub fn of(cache: &Cache, project: &Project) -> Result<Self> {
+        let name = files::sha256(fs::canonicalize(&project.root)?.as_os_str().as_encoded_bytes());
+        Ok(Self { directory: cache.directory("develop")?.join(&name[..24]) })
+    }
+
+    fn path(&self, destination: &Destination) -> PathBuf {
+        self.directory.join(format!("{}.json", destination.key()))
+    }
+
+    /// Where the import hook of an environment finds what it compares.
+    pub fn state_path(&self, destination: &Destination) -> PathBuf {
+        self.directory.join(format!("{}.state", destination.key()))
+    }
+
+    /// The note of an environment.
+    pub fn read(&self, destination: &Destination) -> Option<Note> {
+        read(&self.path(destination))
+    }
+
+    /// Keeps the note of an environment.
+    pub fn write(&self, destination: &Destination, note: &Note) -> Result<()> {
+        files::write_atomically(&self.path(destination), serde_json::to_string(note)?.as_bytes())
+    }
+
+    /// All notes of other environments.
+    pub fn others(&self, destination: &Destination) -> Vec<Note> {
+        let own = self.path(destination);
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| *path != own).filter_map(|path| read(&path)).collect()
+    }
+
+    /// Whether a file is one that an install of this checkout put beside the sources, for whatever environment.
+    pub fn is_own(&self, destination: &Destination, path: &Path) -> bool {
+        let notes = self.read(destination).into_iter().chain(self.others(destination));
+        notes.flat_map(|note| note.placed).any(|file| file.path == path && file.holds())
+    }
+}
+
+fn read(path: &Path) -> Option<Note> {
+    let note: Note = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    (note.layout == LAYOUT).then_some(note)
+}

@@ -1,0 +1,102 @@
+//! Files that would be imported instead of the one that was just built: an extension module of an older ABI beside it, a
+//! build directory or another copy of the package earlier on the path.
+//!
+//! Those that are an earlier install's own are removed, others are named. Not for the proof that the right file is loaded,
+//! which a fresh process gives: see [`crate::proof`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fs_err as fs;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::destination::Destination;
+use crate::env_vars;
+use crate::error::{Failure, Result};
+use crate::process::Process;
+
+const SCRIPT: &str = include_str!("../python/find_winners.py");
+
+/// What an interpreter would load, and where it installs.
+#[derive(Debug, Default, Deserialize)]
+pub struct Winners {
+    /// Where packages with native modules are installed.
+    pub site_packages: PathBuf,
+    modules: BTreeMap<String, Vec<PathBuf>>,
+    modules_from_project: BTreeMap<String, Vec<PathBuf>>,
+}
+
+/// A process of the Python that is installed for, which sees what the user's own would, but for the working directory.
+pub fn python(destination: &Destination, directory: &Path) -> Process {
+    Process::new(&destination.python)
+        .arg("-P")
+        .directory(directory)
+        // What is looked at is what is there, not what could be built.
+        .env(env_vars::CUWHEEL_REBUILD_ON_IMPORT.name, "0")
+}
+
+impl Winners {
+    /// Asks the interpreter of `destination`. `project` is where a user may start it.
+    pub fn ask<'a>(
+        destination: &Destination,
+        modules: impl Iterator<Item = &'a String>,
+        project: &Path,
+    ) -> Result<Self> {
+        let plan = json!({ "modules": modules.collect::<Vec<_>>(), "first": project });
+        let finished = python(destination, Path::new("/")).args(["-c", SCRIPT]).arg(plan.to_string()).capture()?;
+        if !finished.status.success() {
+            return Err(Failure::machine(format!("{} does not run", destination.python.display()))
+                .details(finished.tail(8))
+                .into());
+        }
+        // Files of the environment may print when it starts.
+        let answer = finished.stdout.lines().last().unwrap_or_default();
+        serde_json::from_str(answer).with_context(|| format!("{} gave no answer", destination.python.display()))
+    }
+
+    /// The files that win over the one that each module is to be loaded from, each with its module.
+    pub fn shadows<'a>(&'a self, expected: &'a BTreeMap<String, PathBuf>) -> Vec<(&'a str, &'a Path)> {
+        shadows(&self.modules, expected)
+    }
+
+    /// Those that win only where Python is started in the project.
+    pub fn shadows_in_project<'a>(&'a self, expected: &'a BTreeMap<String, PathBuf>) -> Vec<(&'a str, &'a Path)> {
+        let everywhere = self.shadows(expected);
+        let found = shadows(&self.modules_from_project, expected);
+        found.into_iter().filter(|shadow| !everywhere.contains(shadow)).collect()
+    }
+
+    /// Modules that are not found where they are to be.
+    pub fn unreachable<'a>(&'a self, expected: &'a BTreeMap<String, PathBuf>) -> Vec<&'a str> {
+        let is_found = |(module, file): &(&String, &PathBuf)| {
+            self.modules.get(*module).is_some_and(|files| files.iter().any(|found| is_same(found, file)))
+        };
+        expected.iter().filter(|entry| !is_found(entry)).map(|(module, _)| module.as_str()).collect()
+    }
+}
+
+fn shadows<'a>(
+    found: &'a BTreeMap<String, Vec<PathBuf>>,
+    expected: &'a BTreeMap<String, PathBuf>,
+) -> Vec<(&'a str, &'a Path)> {
+    let before = |(module, file): (&'a String, &'a PathBuf)| {
+        let files = found.get(module).map_or(&[][..], Vec::as_slice);
+        let winning = files.iter().take_while(move |found| !is_same(found, file));
+        winning.map(move |found| (module.as_str(), found.as_path()))
+    };
+    expected.iter().flat_map(before).collect()
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// What to say of files that win and are not ours to remove.
+pub fn refusal(project: &str, shadows: &[(&str, &Path)]) -> Failure {
+    let lines = shadows.iter().map(|(module, file)| format!("{module} is imported from {}", file.display()));
+    Failure::failed(format!("what was built of {project} is not what Python imports"))
+        .details(lines)
+        .remedy("remove it, or take its directory off the search path: PYTHONPATH, .pth files, other installs")
+}
