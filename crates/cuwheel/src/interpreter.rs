@@ -3,12 +3,14 @@
 //! Not for what is installed in them: builds and tests run in environments of their own ([`crate::environment`]).
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::env_vars;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -67,6 +69,25 @@ impl Interpreter {
             .with_context(|| format!("{} gave an unexpected answer", executable.display()))
     }
 
+    /// The same of the interpreter of an environment, remembered in `cache` as long as neither the executable nor the
+    /// environment is another one.
+    pub fn remembered(cache: &Cache, executable: &Path) -> Result<Self> {
+        let name = files::sha256(executable.as_os_str().as_encoded_bytes());
+        let path = cache.path("interpreters").join(format!("{}.json", &name[..24]));
+        let mark = mark(executable);
+        let known: Option<Remembered> = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if let Some(known) = known.filter(|known| Some(&known.mark) == mark.as_ref()) {
+            let has_headers = known.interpreter.include.join("Python.h").is_file();
+            return Ok(Self { has_headers, ..known.interpreter });
+        }
+        let interpreter = Self::probe(executable)?;
+        if let Some(mark) = mark {
+            let text = serde_json::to_vec(&Remembered { mark, interpreter: interpreter.clone() })?;
+            files::write_atomically(&path, &text)?;
+        }
+        Ok(interpreter)
+    }
+
     /// What tells interpreters apart whose environments cannot be shared: ABI and place of installation. The name of the
     /// executable is not part of it: `python3` and `python3.12` are links to one file.
     pub fn identity(&self) -> Value {
@@ -110,6 +131,16 @@ impl Interpreter {
         None
     }
 
+    /// Refuses itself when it cannot build or test; `executable` is what it was asked by.
+    pub fn if_fit(self, executable: &Path) -> Result<Self> {
+        match self.unfit() {
+            None => Ok(self),
+            Some(reason) => Err(Failure::usage(format!("{} {reason}", executable.display()))
+                .remedy(format!("name a CPython {}.{} or newer with --python", OLDEST.0, OLDEST.1))
+                .into()),
+        }
+    }
+
     /// Refuses an interpreter without the headers that C shims need.
     pub fn require_headers(&self) -> Result<()> {
         if self.has_headers {
@@ -123,6 +154,23 @@ impl Interpreter {
             ))
             .into())
     }
+}
+
+/// An answer that is remembered, with what it holds for.
+#[derive(Deserialize, Serialize)]
+struct Remembered {
+    mark: String,
+    interpreter: Interpreter,
+}
+
+/// What changes when an executable or the environment that it belongs to is replaced.
+fn mark(executable: &Path) -> Option<String> {
+    let file = std::fs::canonicalize(executable).ok()?;
+    let data = std::fs::metadata(&file).ok()?;
+    let environment = executable.parent()?.parent()?.join("pyvenv.cfg");
+    let environment = std::fs::read(environment).unwrap_or_default();
+    let changed = (data.ctime(), data.ctime_nsec());
+    Some(format!("{} {} {} {changed:?} {}", PROBE.len(), file.display(), data.ino(), files::sha256(&environment)))
 }
 
 /// What `--python` asks for.
@@ -187,13 +235,7 @@ fn find_by_path(path: &Path) -> Result<Interpreter> {
             .remedy("give the path of a python executable or of a virtual environment")
             .into());
     }
-    let interpreter = Interpreter::probe(&files::absolute(&executable)?)?;
-    match interpreter.unfit() {
-        None => Ok(interpreter),
-        Some(reason) => Err(Failure::usage(format!("{} {reason}", executable.display()))
-            .remedy(format!("name a CPython {}.{} or newer with --python", OLDEST.0, OLDEST.1))
-            .into()),
-    }
+    Interpreter::probe(&files::absolute(&executable)?)?.if_fit(&executable)
 }
 
 fn find_by_version(version: (u8, u8), free_threaded: bool) -> Result<Interpreter> {

@@ -31,7 +31,8 @@ const AFTER_PIPES: Duration = Duration::from_millis(1);
 const GRACE: Duration = Duration::from_secs(3);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The process group that runs now, or 0: one child runs at a time.
+/// The process group that runs now, or 0. One child runs at a time, but for questions that are asked together: the kernel
+/// ends those that are not in here with us.
 static LIVE_GROUP: AtomicI32 = AtomicI32::new(0);
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a flag that ends the command at its next step, so that temporary files are

@@ -114,12 +114,24 @@ pub fn further_inputs(project: &Project, profile_directories: &[PathBuf], wheel:
             noted.extend(noted_in(project, &note)?);
         }
     }
-    let places = [&project.python_source, &project.root];
-    let packaged = wheel.entries().iter().flat_map(|entry| places.map(|place| place.join(entry.path())));
+    let packaged = wheel.entries().iter().flat_map(|entry| origins(project, entry.path()));
     let mut files: BTreeSet<PathBuf> = packaged.filter(|file| !is_compiled(file)).collect();
     files.extend(noted);
     let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
     Ok(files.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+}
+
+/// Where a file of a wheel may have come from, by its path there.
+pub fn origins(project: &Project, entry: &str) -> Vec<PathBuf> {
+    let mut origins = vec![project.python_source.join(entry), project.root.join(entry)];
+    // What is installed elsewhere than into site-packages is kept in a directory that maturin knows by its name, or by a
+    // setting of its own.
+    if let Some((_, rest)) = entry.split_once(".data/") {
+        let entries = std::fs::read_dir(&project.root).into_iter().flatten().flatten().map(|entry| entry.path());
+        let data = entries.filter(|path| path.extension().is_some_and(|extension| extension == "data"));
+        origins.extend(data.map(|directory| directory.join(rest)));
+    }
+    origins
 }
 
 /// What cargo noted in a file that one of its targets was made from, the files that build scripts named with it.

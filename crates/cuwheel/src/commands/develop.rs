@@ -17,7 +17,7 @@ use crate::develop::install::{self, Done};
 use crate::develop::note::{Note, Options};
 use crate::develop::plan::{self, Plan};
 use crate::environment::Access;
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::interpreter::Request;
 use crate::lock_file::FileLock;
 use crate::output::Output;
@@ -102,7 +102,13 @@ pub fn execute(project: Project, arguments: &Arguments, output: &Output) -> Resu
     if arguments.check {
         return Ok(checked(&plan, &Examination::of(&plan)?));
     }
-    run(&plan, output)
+    match run(&plan, output) {
+        // The hook says it, in its own way.
+        Err(failure) if plan.on_import => {
+            Ok(Outcome { text: String::new(), json: json!({ "error": error::to_json(&failure) }), succeeded: false })
+        }
+        outcome => outcome,
+    }
 }
 
 /// Looks, and installs when that is not current. Whoever waits for another one to build looks again.
@@ -111,18 +117,13 @@ fn run(plan: &Plan, output: &Output) -> Result<Outcome> {
     if let Some(outcome) = current(plan, &Examination::of(plan)?, started)? {
         return Ok(outcome);
     }
+    install::check_environment(plan)?;
     let _lock = FileLock::acquire(&build_lock(&plan.cache, &plan.project)?, "develop", output)?;
     // Maturin moves the library inside the target directory, which checkouts may share.
     let _target = FileLock::acquire(&plan.project.work_directory().join("lock"), "develop", output)?;
     let examination = Examination::of(plan)?;
     if let Some(outcome) = current(plan, &examination, started)? {
         return Ok(outcome);
-    }
-    let summary = if examination.reasons.is_empty() { "as --force asks".to_owned() } else { examination.summary() };
-    if plan.on_import {
-        output.line(&format!("building {} again: {summary}", plan.project.name));
-    } else {
-        output.step("build", &format!("{}: {summary}", plan.project.name));
     }
     let done = install::run(plan, &examination, output)?;
     for running in &done.running {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::env_vars;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -84,7 +85,7 @@ impl Destination {
         let python = directory.join("bin/python");
         let exists = is_there(&directory, &python)?;
         let interpreter = if exists {
-            interpreter::find(Some(&Request::Path(python.clone())), output)?
+            Interpreter::remembered(&Cache::locate()?, &python)?.if_fit(&python)?
         } else {
             interpreter::find(asked.python, output)?
         };

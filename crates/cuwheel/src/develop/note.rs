@@ -20,6 +20,9 @@ use crate::project::Project;
 /// Counted up when notes change their meaning: older ones are as good as none.
 const LAYOUT: u32 = 1;
 
+/// The file in a directory of notes that names the checkout.
+const CHECKOUT: &str = "checkout";
+
 /// What the command line said of an install.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Options {
@@ -173,6 +176,17 @@ impl Notes {
         Ok(Self { directory: cache.directory("develop")?.join(&name[..24]) })
     }
 
+    /// Removes the notes of checkouts that are gone. It is housekeeping: what cannot be removed stays.
+    pub fn forget_gone(cache: &Cache) {
+        let Ok(entries) = cache.directory("develop").and_then(|directory| Ok(fs::read_dir(directory)?)) else { return };
+        for directory in entries.flatten().map(|entry| entry.path()) {
+            let checkout = std::fs::read_to_string(directory.join(CHECKOUT)).unwrap_or_default();
+            if !checkout.is_empty() && !Path::new(&checkout).is_dir() {
+                let _ = std::fs::remove_dir_all(&directory);
+            }
+        }
+    }
+
     fn path(&self, destination: &Destination) -> PathBuf {
         self.directory.join(format!("{}.json", destination.key()))
     }
@@ -189,6 +203,7 @@ impl Notes {
 
     /// Keeps the note of an environment.
     pub fn write(&self, destination: &Destination, note: &Note) -> Result<()> {
+        files::write_if_changed(&self.directory.join(CHECKOUT), files::utf8(&note.project)?.as_bytes())?;
         files::write_atomically(&self.path(destination), serde_json::to_string(note)?.as_bytes())
     }
 
@@ -209,4 +224,84 @@ impl Notes {
 fn read(path: &Path) -> Option<Note> {
     let note: Note = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     (note.layout == LAYOUT).then_some(note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note() -> Note {
+        Note {
+            layout: LAYOUT,
+            proven: true,
+            project: "/src".into(),
+            environment: "/venv".into(),
+            options: Options {
+                profile: "dev".to_owned(),
+                rebuild_on_import: false,
+                extras: Vec::new(),
+                groups: Vec::new(),
+                dependencies: true,
+            },
+            facts: facts(&[("the interpreter", "CPython 3.11.7"), ("the compiler", "one\nline")]),
+            inputs: hashes(&[("/src/a.rs", Some("1")), ("/src/b.c", Some("2")), ("/src/build.rs", None)]),
+            noted: Vec::new(),
+            variables: Vec::new(),
+            placed: Vec::new(),
+            site: Vec::new(),
+            programs: Vec::new(),
+            modules: BTreeMap::new(),
+            imported: Vec::new(),
+        }
+    }
+
+    fn facts(facts: &[(&str, &str)]) -> BTreeMap<String, String> {
+        facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn hashes(hashes: &[(&str, Option<&str>)]) -> Hashes {
+        hashes.iter().map(|(path, hash)| (PathBuf::from(path), hash.map(str::to_owned))).collect()
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let note = note();
+        let same = Snapshot { hashes: note.inputs.clone(), ..Snapshot::default() };
+        assert!(note.differences(&note.facts, &same).is_empty());
+        let now = hashes(&[("/src/a.rs", Some("9")), ("/src/build.rs", Some("3")), ("/else/c.h", Some("4"))]);
+        let now = Snapshot { hashes: now, ..Snapshot::default() };
+        let facts = facts(&[
+            ("the interpreter", "CPython 3.12.1"),
+            ("the compiler", "two\nlines"),
+            ("the variable CC", "clang"),
+        ]);
+        assert_eq!(
+            note.differences(&facts, &now),
+            [
+                "the compiler changed",
+                "the interpreter was CPython 3.11.7 and is CPython 3.12.1",
+                "the variable CC is new",
+                "/else/c.h is new",
+                "a.rs changed",
+                "build.rs is new",
+                "b.c is gone"
+            ]
+        );
+        let unproven = Note { proven: false, ..note };
+        assert_eq!(unproven.differences(&unproven.facts, &same), ["the last install did not get to its end"]);
+    }
+
+    #[test]
+    fn notes_of_a_checkout_that_is_gone_are_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path());
+        let of = |name: &str, checkout: &Path| {
+            let place = cache.directory("develop").unwrap().join(name);
+            files::write_atomically(&place.join(CHECKOUT), checkout.as_os_str().as_encoded_bytes()).unwrap();
+            place
+        };
+        let (gone, there) = (of("gone", Path::new("/no/where")), of("there", directory.path()));
+        Notes::forget_gone(&cache);
+        assert!(!gone.exists() && there.exists());
+    }
 }

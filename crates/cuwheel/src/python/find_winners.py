@@ -1,18 +1,16 @@
-"""For each module, the files that Python would load for it, the one that wins first, as JSON on stdout.
+"""For each module, the files that Python would load for it, the one that wins first.
 
-Argument: a JSON object with
-
-- `modules`: names of modules;
-- `first`: a directory that a second search starts with, as that of a process that was started in it.
+Arguments: a directory that a second search starts with, as that of a process that was started in it; then names of modules.
+Each line of stdout has three fields, separated by tabs: `everywhere` or `in-directory`, the module, and a file. Without
+modules there is one line: `site-packages`, nothing, and the directory where packages with native modules are installed.
 
 Nothing is imported and no code of a package runs. Where a package hides the one with the module, its own file is named.
+It runs whenever somebody asks whether an install is current, so it imports next to nothing.
 """
 
 import importlib.machinery as machinery
-import json
 import os
 import sys
-import sysconfig
 
 SUFFIXES = machinery.EXTENSION_SUFFIXES + machinery.SOURCE_SUFFIXES + machinery.BYTECODE_SUFFIXES
 
@@ -84,21 +82,23 @@ def by_other_finders(full_name):
     return candidates
 
 
-def main():
-    plan = json.loads(sys.argv[1])
+def write(lines):
+    # Names of files are bytes, whatever the locale is.
+    sys.stdout.buffer.write(os.fsencode("".join("\t".join(line) + "\n" for line in lines)))
 
-    def winners(places):
-        return {name: by_other_finders(name) + search(name, 0, places) for name in plan["modules"]}
 
-    print(
-        json.dumps(
-            {
-                "site_packages": sysconfig.get_path("platlib"),
-                "modules": winners(sys.path),
-                "modules_from_project": winners([plan["first"]] + sys.path),
-            }
-        )
+def main(directory, *modules):
+    if not modules:
+        import sysconfig
+
+        return write([("site-packages", "", sysconfig.get_path("platlib"))])
+    searches = {"everywhere": sys.path, "in-directory": [directory, *sys.path]}
+    write(
+        (where, name, file)
+        for where, places in searches.items()
+        for name in modules
+        for file in by_other_finders(name) + search(name, 0, places)
     )
 
 
-main()
+main(*sys.argv[1:])
