@@ -37,7 +37,7 @@ pub struct Cli {
 pub enum Command {
     /// Build a wheel, and prove that it installs and imports
     BuildWheel(build_wheel::Arguments),
-    /// Install the project into an environment so that its Python files stay live, and prove it
+    /// Install the project for editing, and prove that what was built is loaded
     Develop(Box<develop::Arguments>),
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),

@@ -69,23 +69,24 @@ impl Interpreter {
             .with_context(|| format!("{} gave an unexpected answer", executable.display()))
     }
 
-    /// The same of the interpreter of an environment, remembered in `cache` as long as neither the executable nor the
-    /// environment is another one.
+    /// The same of an interpreter that was asked before, as long as neither the executable nor the environment that it
+    /// belongs to is another one since.
     pub fn remembered(cache: &Cache, executable: &Path) -> Result<Self> {
-        let name = files::sha256(executable.as_os_str().as_encoded_bytes());
-        let path = cache.path("interpreters").join(format!("{}.json", &name[..24]));
-        let mark = mark(executable);
-        let known: Option<Remembered> = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        if let Some(known) = known.filter(|known| Some(&known.mark) == mark.as_ref()) {
-            let has_headers = known.interpreter.include.join("Python.h").is_file();
-            return Ok(Self { has_headers, ..known.interpreter });
-        }
-        let interpreter = Self::probe(executable)?;
-        if let Some(mark) = mark {
-            let text = serde_json::to_vec(&Remembered { mark, interpreter: interpreter.clone() })?;
-            files::write_atomically(&path, &text)?;
-        }
-        Ok(interpreter)
+        let known = std::fs::read(memory(cache, executable)).ok();
+        let known: Option<Remembered> = known.and_then(|text| serde_json::from_slice(&text).ok());
+        let Some(known) = known.filter(|known| mark(executable).is_some_and(|mark| mark == known.mark)) else {
+            return Self::probe(executable);
+        };
+        // Headers come and go by themselves.
+        let has_headers = known.interpreter.include.join("Python.h").is_file();
+        Ok(Self { has_headers, ..known.interpreter })
+    }
+
+    /// Keeps what an executable said of itself for [`Self::remembered`].
+    pub fn remember(&self, cache: &Cache, executable: &Path) -> Result<()> {
+        let Some(mark) = mark(executable) else { return Ok(()) };
+        let text = serde_json::to_vec(&Remembered { mark, interpreter: self.clone() })?;
+        files::write_if_changed(&memory(cache, executable), &text).map(drop)
     }
 
     /// What tells interpreters apart whose environments cannot be shared: ABI and place of installation. The name of the
@@ -161,6 +162,12 @@ impl Interpreter {
 struct Remembered {
     mark: String,
     interpreter: Interpreter,
+}
+
+/// Where it is kept what an executable said of itself.
+fn memory(cache: &Cache, executable: &Path) -> PathBuf {
+    let name = files::sha256(executable.as_os_str().as_encoded_bytes());
+    cache.path("interpreters").join(format!("{}.json", &name[..24]))
 }
 
 /// What changes when an executable or the environment that it belongs to is replaced.
@@ -367,6 +374,20 @@ mod tests {
             include: "/usr/include/python3.13".into(),
             has_headers: false,
         }
+    }
+
+    #[test]
+    fn pk_41_an_interpreter_is_asked_again_when_its_environment_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(&directory.path().join("cache"));
+        let executable = directory.path().join("venv/bin/python");
+        files::write_atomically(&executable, b"no program").unwrap();
+        files::write_atomically(&directory.path().join("venv/pyvenv.cfg"), b"home = /one").unwrap();
+        let known = interpreter((3, 13, 0), false);
+        known.remember(&cache, &executable).unwrap();
+        assert_eq!(Interpreter::remembered(&cache, &executable).unwrap(), known);
+        files::write_atomically(&directory.path().join("venv/pyvenv.cfg"), b"home = /two").unwrap();
+        assert!(Interpreter::remembered(&cache, &executable).is_err(), "it was asked, and is no program");
     }
 
     #[test]

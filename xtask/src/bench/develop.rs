@@ -80,6 +80,9 @@ impl Machine {
         let path = std::env::join_paths(std::iter::once(uv.to_path_buf()).chain(std::env::split_paths(&path)))
             .map_err(|error| Failure::machine(format!("PATH cannot be extended: {error}")))?;
         self.uv.create_environment(&self.interpreter, &venv(&with_maturin))?;
+        // It builds without isolation: the headers are those of the environment.
+        let numpy = Process::new(self.uv.program()).args(["pip", "install", "--quiet", "numpy>=2.0", "--python"]);
+        succeed(&numpy.arg(venv(&with_maturin).join("bin/python")))?;
         let maturin = Process::new(self.environment.maturin())
             .args(["develop", "--uv"])
             .env("PATH", path)

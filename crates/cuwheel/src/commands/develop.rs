@@ -136,7 +136,7 @@ fn current(plan: &Plan, examination: &Examination, started: Instant) -> Result<O
     let (Some(note), true) = (&examination.note, examination.reasons.is_empty() && !plan.force) else {
         return Ok(None);
     };
-    install::refresh_hook(plan, &examination.snapshot)?;
+    install::make_looking_quick(plan, &examination.snapshot)?;
     let seconds = started.elapsed().as_secs_f64();
     let text = table(plan, note, &format!("{seconds:.1} s (nothing changed)"));
     let mut json = to_json(plan, note);

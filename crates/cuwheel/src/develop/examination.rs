@@ -63,10 +63,12 @@ impl Examination {
 /// Reads files while others are asked.
 fn look(plan: &Plan, note: &Note, paths: &BTreeSet<PathBuf>) -> (Snapshot, Vec<String>, Result<(Rustc, Winners)>) {
     std::thread::scope(|scope| {
-        let reading = scope.spawn(|| (Snapshot::take(paths), note.damages()));
+        let reading = scope.spawn(|| Snapshot::take(paths));
+        let comparing = scope.spawn(|| note.damages());
         let compiler = scope.spawn(|| Rustc::probe(&plan.project.root));
         let winners = Winners::ask(&plan.destination, note.modules.keys(), &plan.project.root);
-        let (snapshot, damages) = reading.join().expect("reading does not panic");
+        let snapshot = reading.join().expect("reading does not panic");
+        let damages = comparing.join().expect("reading does not panic");
         let asked = compiler.join().expect("asking does not panic").and_then(|rustc| Ok((rustc, winners?)));
         (snapshot, damages, asked)
     })

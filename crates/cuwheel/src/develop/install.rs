@@ -17,7 +17,7 @@ use super::placement;
 use super::plan::Plan;
 use super::running::{self, Running};
 use super::shadows::{self, Winners};
-use super::site::Editable;
+use super::site::{self, Editable};
 use crate::cache_keys;
 use crate::environment::BuildEnvironment;
 use crate::error::{Failure, Result};
@@ -83,14 +83,26 @@ pub fn run(plan: &Plan, examination: &Examination, output: &Output) -> Result<Do
     placement::adapt_search_paths(&mut layout, &plan.project, &site_packages, &patchelf)?;
     let editable = compose(plan, &built, &layout)?;
     let mut note = describe(plan, (&layout, &editable), &site_packages);
-    let (mut replaced, mut removed) = put(plan, examination, (&layout, &editable, &site_packages), &note, output)?;
-    removed.extend(clear_the_way(plan, &note, output)?);
+    let mut changes = put(plan, examination, (&layout, &editable, &site_packages), &note, output)?;
+    changes.removed.extend(clear_the_way(plan, &note, output)?);
     prove(plan, &built.wheel, &mut note, output)?;
     remember(plan, (examination, &before, &layout), &mut note, output)?;
     advise(plan, &layout, output)?;
-    replaced.extend(removed.iter().cloned());
-    let running = running::find(&replaced, &plan.destination.directory);
+    let Changes { replaced, removed, installed } = changes;
+    let former: Vec<PathBuf> = replaced.into_iter().chain(removed.iter().cloned()).collect();
+    let running = running::find(&former, installed.then_some(&plan.destination.directory));
     Ok(Done { note, compiled_crates: built.compiled_crates, removed, running })
+}
+
+/// What changed on disk.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Files that had another content.
+    replaced: Vec<PathBuf>,
+    /// Files that are gone.
+    removed: Vec<PathBuf>,
+    /// Whether site-packages has other files than before, which Python reads when it starts.
+    installed: bool,
 }
 
 /// Says why it builds: whoever imports has to know what they wait for.
@@ -159,38 +171,42 @@ fn describe(plan: &Plan, (layout, editable): (&Layout, &Editable), site_packages
     note
 }
 
-/// Puts everything in place. Files that had another content, and files that were removed, are returned.
+/// Puts everything in place.
 fn put(
     plan: &Plan,
     examination: &Examination,
     (layout, editable, site_packages): (&Layout, &Editable, &Path),
     note: &Note,
     output: &Output,
-) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    // From here on the files are known as ours, however far this gets.
-    plan.notes.write(&plan.destination, note)?;
+) -> Result<Changes> {
     let before = examination.note.as_ref();
-    let mut replaced = placement::put(layout)?;
+    // From here on the files are known as ours, with those that were before, however far this gets.
+    let mut all = note.clone();
+    all.placed.extend(before.iter().flat_map(|before| before.placed.iter().cloned()));
+    plan.notes.write(&plan.destination, &all)?;
+    let mut changes = Changes { replaced: placement::put(layout)?, ..Changes::default() };
     match before.map(|before| site_change(before, note)) {
         Some(SiteChange::None) => {}
-        Some(SiteChange::Libraries) => replaced.extend(editable.update(site_packages)?),
+        Some(SiteChange::Contents) => changes.replaced.extend(editable.update(site_packages)?),
         Some(SiteChange::Everything) | None => {
             output.step("install", &format!("into {}", plan.destination.directory.display()));
-            replaced.extend(note.site.iter().map(|file| file.path.clone()).filter(|path| path.exists()));
+            changes.replaced.extend(note.site.iter().map(|file| file.path.clone()).filter(|path| path.exists()));
             let uv = plan.uv(output)?;
             editable.install(&plan.project, (&plan.destination, site_packages), &plan.options, (&plan.cache, &uv))?;
+            changes.installed = true;
         }
     }
-    let removed = placement::remove_outdated(before, &note.placed, &plan.notes.others(&plan.destination))?;
-    Ok((replaced, removed))
+    site::finish(&plan.project, site_packages)?;
+    changes.removed = placement::remove_outdated(before, &note.placed, &plan.notes.others(&plan.destination))?;
+    Ok(changes)
 }
 
 /// What differs in site-packages.
 #[derive(Debug, PartialEq, Eq)]
 enum SiteChange {
     None,
-    /// Contents of libraries only: what refers to them stays right.
-    Libraries,
+    /// Contents of files only, and none that an installer reads.
+    Contents,
     Everything,
 }
 
@@ -199,7 +215,7 @@ fn site_change(before: &Note, now: &Note) -> SiteChange {
         note.site.iter().map(|file| (file.path.clone(), file.sha256.clone())).collect()
     };
     let (old, new) = (by_path(before), by_path(now));
-    let is_library = |path: &Path| path.extension().is_some_and(|extension| extension == "so");
+    let is_for_installers = |path: &Path| path.ends_with("METADATA") || path.ends_with("entry_points.txt");
     let is_whole =
         before.site.iter().all(FileNote::holds) && before.programs.iter().all(|path| files::is_executable(path));
     let same_options = (&before.options.extras, &before.options.groups, before.options.dependencies)
@@ -211,8 +227,8 @@ fn site_change(before: &Note, now: &Note) -> SiteChange {
         new.iter().filter(|(path, sha256)| old[*path] != **sha256).map(|(path, _)| path).collect();
     match changed[..] {
         [] => SiteChange::None,
-        ref changed if changed.iter().all(|path| is_library(path)) => SiteChange::Libraries,
-        _ => SiteChange::Everything,
+        ref changed if changed.iter().any(|path| is_for_installers(path)) => SiteChange::Everything,
+        _ => SiteChange::Contents,
     }
 }
 
@@ -339,7 +355,7 @@ fn remember(
         output.warn(format!("{files} changed during the build, which may hold either state: run `develop` again"));
     }
     plan.notes.write(&plan.destination, note)?;
-    refresh_hook(plan, &snapshot)
+    make_looking_quick(plan, &snapshot)
 }
 
 /// Says what makes an editable install lie later, or elsewhere.
@@ -370,8 +386,9 @@ fn advise(plan: &Plan, layout: &Layout, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Gives the import hook what it compares with.
-pub fn refresh_hook(plan: &Plan, snapshot: &Snapshot) -> Result<()> {
+/// Keeps what makes the next look quick: what the interpreter said, and what the import hook compares with.
+pub fn make_looking_quick(plan: &Plan, snapshot: &Snapshot) -> Result<()> {
+    plan.destination.interpreter.remember(&plan.cache, &plan.destination.python)?;
     if plan.options.rebuild_on_import {
         let state = hook::state(&plan.project, &plan.destination, snapshot)?;
         files::write_if_changed(&plan.notes.state_path(&plan.destination), state.as_bytes())?;

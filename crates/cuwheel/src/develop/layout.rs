@@ -125,7 +125,8 @@ fn is_module(module: &ExtensionModule, entry: &Entry, project: &Project) -> bool
     entry.is_shared_library() && (*module.abi() != ExtensionAbi::Bare || name == project.manifest.library_name())
 }
 
-fn has_extension(name: &str, extension: &str) -> bool {
+/// Whether a path in a wheel ends with an extension, in the case that Python looks for.
+pub fn has_extension(name: &str, extension: &str) -> bool {
     Path::new(name).extension().is_some_and(|found| found == extension)
 }
 

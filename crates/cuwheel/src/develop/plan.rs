@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -161,11 +162,9 @@ impl Plan {
         let state = if self.lock.is_current() { "current" } else { "to be resolved" };
         let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
         let _ = writeln!(text, "compile       maturin build {}", self.arguments(self.access.offline).join(" "));
-        let _ = writeln!(
-            text,
-            "place         the native library beside the sources in {}",
-            project.python_source.display()
-        );
+        // Without a setting of its own the directory is the root, with an empty name after it.
+        let sources: PathBuf = project.python_source.components().collect();
+        let _ = writeln!(text, "place         the native library beside the sources in {}", sources.display());
         let _ = writeln!(text, "install       {}, and what of the wheel is not in the tree", site::pth_name(project));
         if self.options.dependencies {
             text += "  requires    what the project requires, where it is missing\n";

@@ -19,14 +19,15 @@ pub struct Running {
     pub reason: String,
 }
 
-/// Finds them. `replaced` are files that have another content now; `environment` is where kernels are looked for.
-pub fn find(replaced: &[PathBuf], environment: &Path) -> Vec<Running> {
+/// Finds them. `replaced` are files that have another content now; in `environment`, where there is one, kernels lack what
+/// was installed.
+pub fn find(replaced: &[PathBuf], environment: Option<&PathBuf>) -> Vec<Running> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| *pid != std::process::id()).filter_map(|pid| look(pid, replaced, environment)).collect()
 }
 
-fn look(pid: u32, replaced: &[PathBuf], environment: &Path) -> Option<Running> {
+fn look(pid: u32, replaced: &[PathBuf], environment: Option<&PathBuf>) -> Option<Running> {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let arguments: Vec<String> =
         command.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect();
@@ -39,7 +40,7 @@ fn look(pid: u32, replaced: &[PathBuf], environment: &Path) -> Option<Running> {
         return running(format!("has the former {} loaded", path.file_name()?.to_string_lossy()));
     }
     let is_kernel = arguments.iter().any(|argument| argument.contains("ipykernel"));
-    (is_kernel && Path::new(arguments.first()?).starts_with(environment))
+    (is_kernel && Path::new(arguments.first()?).starts_with(environment?))
         .then(|| running("is a kernel that started before the install".to_owned()))
         .flatten()
 }

@@ -32,6 +32,8 @@ pub struct Editable {
     /// What it brings to site-packages, by path there.
     contents: BTreeMap<String, String>,
     programs: Vec<String>,
+    /// What leads to the tree.
+    pth: String,
 }
 
 /// The name of the `.pth` file: as other build backends name theirs.
@@ -39,9 +41,29 @@ pub fn pth_name(project: &Project) -> String {
     format!("__editable__.{}-{}.pth", project.distribution(), project.version)
 }
 
+/// The same, where Python has to read it before the project's own: it reads them in the order of their names, and theirs
+/// may import what is in the tree.
+fn pth_name_before(project: &Project, layout: &Layout) -> String {
+    let name = pth_name(project);
+    let is_first = layout.site.iter().filter(|path| layout::has_extension(path, "pth")).all(|path| name < *path);
+    if is_first { name } else { format!("!{name}") }
+}
+
 /// The name of the module with the import hook.
 pub fn hook_module(project: &Project) -> String {
     format!("_cuwheel_rebuild_{}", project.distribution())
+}
+
+/// A `.pth` file that leads to the tree while uv replaces the other one: the tree stays importable between the removal of
+/// the old files and the arrival of the new ones, also when the command is killed there.
+fn bridge(project: &Project, site_packages: &Path) -> PathBuf {
+    site_packages.join(format!("__editable__.{}.pth", project.distribution()))
+}
+
+/// Removes what only an install that is under way needs.
+pub fn finish(project: &Project, site_packages: &Path) -> Result<()> {
+    let bridge = bridge(project, site_packages);
+    if bridge.is_file() { Ok(fs::remove_file(&bridge)?) } else { Ok(()) }
 }
 
 impl Editable {
@@ -74,13 +96,14 @@ impl Editable {
             lines += files::utf8(&project.python_source)?.trim_end_matches('/');
             lines += "\n";
         }
+        let pth = lines.clone();
         if let Some(hook) = hook {
             let module = hook_module(project);
             add(format!("{module}.py"), hook)?;
             let _ = writeln!(lines, "import {module}");
         }
         if !lines.is_empty() {
-            add(pth_name(project), &lines)?;
+            add(pth_name_before(project, layout), &lines)?;
         }
         let is_program = |group: &str| ["console_scripts", "gui_scripts"].contains(&group);
         let programs = wheel.entry_points().iter().filter(|entry| is_program(entry.group()));
@@ -90,6 +113,7 @@ impl Editable {
             dist_info: wheel.dist_info().to_owned(),
             contents,
             programs: programs.map(|entry| entry.name().to_owned()).collect(),
+            pth,
         })
     }
 
@@ -124,6 +148,7 @@ impl Editable {
             requirements.push("--group".to_owned());
             requirements.push(format!("{}:{group}", files::utf8(&pyproject)?));
         }
+        files::replace(&bridge(project, site_packages), self.pth.as_bytes(), 0o644)?;
         uv.install_over(&destination.python, &project.name, &requirements, options.dependencies)?;
         let dist_info = site_packages.join(&self.dist_info);
         let origin = json!({ "dir_info": { "editable": true }, "url": file_url(&project.root) }).to_string();

@@ -247,6 +247,27 @@ fn pk_37_a_process_with_the_former_library_goes_on_and_is_named() {
 }
 
 #[test]
+fn pk_37_a_kernel_that_lacks_what_was_installed_is_named() {
+    let project = EditableProject::new();
+    uv().create_environment(&interpreter(), &project.path(".venv")).unwrap();
+    let mut kernel = project
+        .python()
+        .args(["-c", "input()", "ipykernel_launcher"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let running = project.develop(&["--json"]).expect_code(0).json()["running"].clone();
+    assert_eq!((&running[0]["pid"], running.as_array().unwrap().len()), (&kernel.id().into(), 1), "{running}");
+    assert_eq!(running[0]["reason"], "is a kernel that started before the install");
+    // Nothing that it reads at its start changed.
+    project.change_source("again");
+    assert_eq!(project.develop(&["--json"]).expect_code(0).json()["running"], serde_json::json!([]));
+    drop(kernel.stdin.take());
+    kernel.wait().unwrap();
+}
+
+#[test]
 fn a_link_in_the_place_of_the_library_is_replaced_and_not_written_through() {
     let project = EditableProject::new();
     let outside = project.tree.beside("outside.so");
@@ -265,9 +286,13 @@ fn a_link_in_the_place_of_the_library_is_replaced_and_not_written_through() {
 #[test]
 fn killed_at_any_moment_it_leaves_an_install_that_imports_and_is_mended_by_the_next() {
     let project = EditableProject::new();
+    let pyproject = std::fs::read_to_string(project.path("pyproject.toml")).unwrap();
     project.develop(&[]).expect_code(0);
     for (round, delay_ms) in [60, 250, 400, 500, 600, 700, 900].into_iter().enumerate() {
         project.change_source(&format!("round {round}"));
+        // Every second time uv replaces what lies in site-packages too.
+        let version = format!("version = '0.{}.0'", 1 + round / 2);
+        project.tree.write("pyproject.toml", pyproject.replace("version = '0.1.0'", &version));
         let mut develop = project.command("develop", &["--json"]);
         let mut child = develop.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(delay_ms));
@@ -286,6 +311,10 @@ fn killed_at_any_moment_it_leaves_an_install_that_imports_and_is_mended_by_the_n
     names.retain(|name| name != "__pycache__");
     names.sort();
     assert_eq!(names, ["__init__.py", "_native.abi3.so", "live.py"]);
+    let site = std::fs::read_dir(site_packages(&project.path(".venv"))).unwrap();
+    let editable =
+        site.filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with("__editable__"));
+    assert_eq!(editable.count(), 1);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn pk_49_a_native_module_in_a_package_for_one_toolkit_is_found() {
 fn pk_36_and_pk_53_what_is_declared_once_is_in_wheel_sdist_and_editable_install() {
     let project = EditableProject::new();
     let pyproject = std::fs::read_to_string(project.path("pyproject.toml")).unwrap();
-    let include = ["_redirector.pth", "_redirector.py", "small/generated.ptx"]
+    let include = ["0_redirector.pth", "_redirector.py", "small/generated.ptx"]
         .map(|path| format!("{{ path = 'python/{path}', format = ['wheel', 'sdist'] }}"))
         .join(", ");
     let maturin = format!("[tool.maturin]\ninclude = [{include}]\n");
@@ -87,7 +87,7 @@ fn pk_36_and_pk_53_what_is_declared_once_is_in_wheel_sdist_and_editable_install(
     project
         .tree
         .write("pyproject.toml", with_include)
-        .write("python/_redirector.pth", "import _redirector\n")
+        .write("python/0_redirector.pth", "import _redirector\n")
         .write("python/_redirector.py", "import sys\nsys.redirected = True\n")
         .write(".gitignore", "/target\n*.so\n*.ptx\n.venv\n/dist\n");
     // A declared file that is not there is no install.
@@ -100,16 +100,16 @@ fn pk_36_and_pk_53_what_is_declared_once_is_in_wheel_sdist_and_editable_install(
 
     let [wheel, sdist] = made_by_maturin(&project);
     let (wheel, sdist) = (Wheel::open(&wheel).unwrap(), Sdist::open(&sdist).unwrap());
-    for path in ["_redirector.pth", "_redirector.py", "small/generated.ptx"] {
+    for path in ["0_redirector.pth", "_redirector.py", "small/generated.ptx"] {
         assert!(wheel.entry(path).is_some(), "{path}");
         let in_sdist = format!("python/{path}");
         assert!(sdist.entries().iter().any(|entry| entry.path() == in_sdist), "{in_sdist}");
     }
     // What is installed as a copy is built from as well.
-    project.tree.write("python/_redirector.pth", "import _redirector # changed\n");
-    assert_eq!(project.reasons(), ["python/_redirector.pth changed"]);
+    project.tree.write("python/0_redirector.pth", "import _redirector # changed\n");
+    assert_eq!(project.reasons(), ["python/0_redirector.pth changed"]);
     project.develop(&[]).expect_code(0);
-    let installed = site_packages(&project.path(".venv")).join("_redirector.pth");
+    let installed = site_packages(&project.path(".venv")).join("0_redirector.pth");
     assert_eq!(std::fs::read_to_string(installed).unwrap(), "import _redirector # changed\n");
 }
 
