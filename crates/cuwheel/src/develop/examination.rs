@@ -32,7 +32,11 @@ impl Examination {
         paths.extend(note.iter().flat_map(|note| note.noted.iter().cloned()));
         let Some(note) = note.filter(|_| plan.destination.exists) else {
             let place = plan.destination.directory.display();
-            let reason = format!("nothing is known of an install in {place}");
+            let reason = if plan.destination.exists {
+                format!("nothing is known of an install in {place}")
+            } else {
+                format!("there is no environment at {place}")
+            };
             let snapshot = Snapshot::take(&paths);
             let rustc = Rustc::probe(&plan.project.root)?;
             return Ok(Self { reasons: vec![reason], note: plan.notes.read(&plan.destination), snapshot, rustc });

@@ -69,7 +69,8 @@ pub fn run(plan: &Plan, examination: &Examination, output: &Output) -> Result<Do
     let built = compile(plan, examination, &environment, output)?;
     check_interrupted()?;
     inspection::check_artifacts(&built.wheel, &plan.project.settings.artifacts)?;
-    let mut layout = Layout::of(&built.wheel, &plan.project, &|path| plan.notes.is_own(&plan.destination, path))?;
+    let own = plan.notes.own_files(&plan.destination);
+    let mut layout = Layout::of(&built.wheel, &plan.project, &|path| own.contain(path))?;
     if layout.modules.is_empty() {
         return Err(Failure::failed("the build made no extension module")
             .remedy("the crate has to be a cdylib, and tool.maturin.module-name the name of its module")
@@ -185,7 +186,7 @@ fn put(
     all.placed.extend(before.iter().flat_map(|before| before.placed.iter().cloned()));
     plan.notes.write(&plan.destination, &all)?;
     let mut changes = Changes { replaced: placement::put(layout)?, ..Changes::default() };
-    match before.map(|before| site_change(before, note)) {
+    match before.filter(|_| !plan.force).map(|before| site_change(before, note)) {
         Some(SiteChange::None) => {}
         Some(SiteChange::Contents) => changes.replaced.extend(editable.update(site_packages)?),
         Some(SiteChange::Everything) | None => {
@@ -237,8 +238,9 @@ fn clear_the_way(plan: &Plan, note: &Note, output: &Output) -> Result<Vec<PathBu
     let ask = || Winners::ask(&plan.destination, note.modules.keys(), &plan.project.root);
     let mut removed = Vec::new();
     let winners = ask()?;
+    let own = plan.notes.own_files(&plan.destination);
     for (_, file) in winners.shadows(&note.modules) {
-        if plan.notes.is_own(&plan.destination, file) {
+        if own.contain(file) {
             fs::remove_file(file)?;
             removed.push(file.to_path_buf());
         }

@@ -120,19 +120,18 @@ impl Note {
         }
         reasons
             .extend(self.facts.keys().filter(|name| !facts.contains_key(*name)).map(|name| format!("{name} is gone")));
-        let shown = |path: &Path| path.strip_prefix(&self.project).unwrap_or(path).display().to_string();
         for (path, sha256) in &now.hashes {
             match (self.inputs.get(path), sha256) {
                 (Some(before), after) if before == after => {}
                 (None, None) => {}
-                (None | Some(None), _) => reasons.push(format!("{} is new", shown(path))),
-                (Some(Some(_)), None) => reasons.push(format!("{} is gone", shown(path))),
-                (Some(Some(_)), Some(_)) => reasons.push(format!("{} changed", shown(path))),
+                (None | Some(None), _) => reasons.push(format!("{} is new", self.shown(path))),
+                (Some(Some(_)), None) => reasons.push(format!("{} is gone", self.shown(path))),
+                (Some(Some(_)), Some(_)) => reasons.push(format!("{} changed", self.shown(path))),
             }
         }
         for (path, sha256) in &self.inputs {
             if sha256.is_some() && !now.hashes.contains_key(path) {
-                reasons.push(format!("{} is gone", shown(path)));
+                reasons.push(format!("{} is gone", self.shown(path)));
             }
         }
         reasons
@@ -142,13 +141,17 @@ impl Note {
     pub fn damages(&self) -> Vec<String> {
         let mut damages = Vec::new();
         for file in self.placed.iter().chain(&self.site).filter(|file| !file.holds()) {
-            let path = file.path.strip_prefix(&self.project).unwrap_or(&file.path).display();
             let state = if file.path.exists() { "is not the one that was installed" } else { "is missing" };
-            damages.push(format!("{path} {state}"));
+            damages.push(format!("{} {state}", self.shown(&file.path)));
         }
         let missing = self.programs.iter().filter(|program| !files::is_executable(program));
-        damages.extend(missing.map(|program| format!("{} is missing", program.display())));
+        damages.extend(missing.map(|program| format!("{} is missing", self.shown(program))));
         damages
+    }
+
+    /// A path as it is said to a person.
+    fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(&self.project).unwrap_or(path).display().to_string()
     }
 }
 
@@ -214,10 +217,21 @@ impl Notes {
         entries.filter(|path| *path != own).filter_map(|path| read(&path)).collect()
     }
 
-    /// Whether a file is one that an install of this checkout put beside the sources, for whatever environment.
-    pub fn is_own(&self, destination: &Destination, path: &Path) -> bool {
+    /// What installs of this checkout put beside the sources, for whatever environment.
+    pub fn own_files(&self, destination: &Destination) -> OwnFiles {
         let notes = self.read(destination).into_iter().chain(self.others(destination));
-        notes.flat_map(|note| note.placed).any(|file| file.path == path && file.holds())
+        OwnFiles(notes.flat_map(|note| note.placed).collect())
+    }
+}
+
+/// Files that installs of a checkout put beside the sources.
+#[derive(Clone, Debug)]
+pub struct OwnFiles(Vec<FileNote>);
+
+impl OwnFiles {
+    /// Whether a file is one of them, and still as it was put there.
+    pub fn contain(&self, path: &Path) -> bool {
+        self.0.iter().any(|file| file.path == path && file.holds())
     }
 }
 

@@ -91,7 +91,7 @@ fn what_is_no_environment_is_refused() {
 #[test]
 fn pk_39_and_pk_43_what_counts_is_content() {
     let project = EditableProject::new();
-    assert_eq!(project.reasons(), [format!("nothing is known of an install in {}", project.path(".venv").display())]);
+    assert_eq!(project.reasons(), [format!("there is no environment at {}", project.path(".venv").display())]);
     project.develop(&[]).expect_code(0);
     assert_eq!(project.reasons(), Vec::<String>::new());
     // The same content at another time, within the second of the install.
@@ -165,7 +165,7 @@ fn pk_40_whatever_else_wins_the_import_is_named_and_not_touched() {
     project.develop(&[]).expect_code(0);
     let specific = project.path(&format!("python/small/_native.{}.so", interpreter().abi));
     let site = site_packages(&project.path(".venv"));
-    // Beside the library; a package instead of a module; a copy earlier on the path; a finder of another tool.
+    // Beside the library; a package instead of a module; a copy in site-packages; one earlier on the path.
     let elsewhere = project.tree.beside("elsewhere/small/__init__.py");
     let cases = [
         (specific.clone(), specific),
@@ -190,6 +190,16 @@ fn pk_40_whatever_else_wins_the_import_is_named_and_not_touched() {
         std::fs::remove_file(&file).unwrap();
         let _ = std::fs::remove_dir(file.parent().unwrap());
     }
+    // A finder that another tool left: it is asked before the search path is.
+    let finder = "import importlib.util as u, sys\nclass Finder:\n    def find_spec(self, name, path=None, target=None):\n        \
+                  if name == 'small': return u.spec_from_file_location(name, '/build/small/__init__.py')\n\
+                  sys.meta_path.insert(0, Finder())\n";
+    std::fs::write(site.join("other_tool.py"), finder).unwrap();
+    std::fs::write(site.join("other_tool.pth"), "import other_tool\n").unwrap();
+    assert_eq!(project.reasons()[0], "the last install did not get to its end");
+    let ran = project.develop(&[]).expect_code(1);
+    assert!(ran.stderr.contains("small._native is imported from /build/small/__init__.py"), "{}", ran.stderr);
+    std::fs::remove_file(site.join("other_tool.pth")).unwrap();
     project.develop(&[]).expect_code(0);
 }
 
@@ -350,4 +360,9 @@ fn the_plan_names_the_environment_and_writes_nothing() {
     assert_eq!((&environment["origin"], &environment["created"]), (&"project".into(), &true.into()));
     assert_eq!(plan["plan"]["rebuild_on_import"], true);
     assert!(!project.path(".venv").exists() && !project.library().exists());
+    // Without any environment only on request.
+    let plan = project.develop(&["--dry-run", "--json", "--system"]).expect_code(0).json();
+    let environment = &plan["plan"]["environment"];
+    let prefix = interpreter().base_prefix;
+    assert_eq!((&environment["origin"], environment["path"].as_str()), (&"system".into(), prefix.to_str()));
 }

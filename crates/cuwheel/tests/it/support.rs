@@ -347,7 +347,9 @@ impl EditableProject {
 
     fn without_locks() -> Self {
         let tree = native_project();
-        tree.write("pyproject.toml", EDITABLE)
+        let manifest = std::fs::read_to_string(tree.root.join("Cargo.toml")).unwrap();
+        tree.write("Cargo.toml", format!("{manifest}[profile.dev]\ndebug = false\n"))
+            .write("pyproject.toml", EDITABLE)
             .write("python/small/__init__.py", "from . import _native\nfrom .live import *\n")
             .write("python/small/live.py", "VALUE = 1\n")
             .write(".gitignore", "/target\n/dist\n*.so\n.venv\n");
