@@ -30,18 +30,17 @@ impl Examination {
         let note = plan.notes.read(&plan.destination);
         let mut paths = inputs::known(&plan.project)?;
         paths.extend(note.iter().flat_map(|note| note.noted.iter().cloned()));
-        let Some(note) = note.filter(|_| plan.destination.exists) else {
-            let place = plan.destination.directory.display();
-            let reason = if plan.destination.exists {
-                format!("nothing is known of an install in {place}")
-            } else {
-                format!("there is no environment at {place}")
-            };
-            let snapshot = Snapshot::take(&paths);
-            let rustc = Rustc::probe(&plan.project.root)?;
-            return Ok(Self { reasons: vec![reason], note: plan.notes.read(&plan.destination), snapshot, rustc });
+        let place = plan.destination.directory.display();
+        let unknown = match &note {
+            _ if !plan.destination.exists => Some(format!("there is no environment at {place}")),
+            None => Some(format!("nothing is known of an install in {place}")),
+            Some(_) => None,
         };
-        let (snapshot, damages, asked) = look(plan, &note, &paths);
+        let (Some(note), None) = (&note, &unknown) else {
+            let (snapshot, rustc) = (Snapshot::take(&paths), Rustc::probe(&plan.project.root)?);
+            return Ok(Self { reasons: unknown.into_iter().collect(), note, snapshot, rustc });
+        };
+        let (snapshot, damages, asked) = look(plan, note, &paths);
         let (rustc, winners) = asked?;
         let mut reasons = note.differences(&plan.facts(&rustc, &note.variables)?, &snapshot);
         reasons.extend(damages);
@@ -50,7 +49,7 @@ impl Examination {
         reasons.extend(
             winners.unreachable(&note.modules).iter().map(|module| format!("{module} is not on the search path")),
         );
-        Ok(Self { reasons, note: Some(note), snapshot, rustc })
+        Ok(Self { reasons, note: Some(note.clone()), snapshot, rustc })
     }
 
     /// The reasons in one line.

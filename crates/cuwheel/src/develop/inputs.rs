@@ -61,18 +61,16 @@ impl Snapshot {
             let stat = Stat::of(path);
             ((*path).clone(), stat, files::sha256_of_file(path).ok())
         };
-        let mut snapshot = Self::default();
-        std::thread::scope(|scope| {
+        let seen: Vec<(PathBuf, Option<Stat>, Option<String>)> = std::thread::scope(|scope| {
             let parts = paths.chunks(paths.len().div_ceil(threads).max(1));
             let workers: Vec<_> =
                 parts.map(|part| scope.spawn(move || part.iter().map(read).collect::<Vec<_>>())).collect();
             // Hashing does not panic; a part that is missing would count as a change.
-            for (path, stat, sha256) in workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()) {
-                snapshot.stats.insert(path.clone(), stat);
-                snapshot.hashes.insert(path, sha256);
-            }
+            workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
         });
-        snapshot
+        // They come in their order: a map is made of them at once, which inserting one by one is not.
+        let stats = seen.iter().map(|(path, stat, _)| (path.clone(), *stat)).collect();
+        Self { stats, hashes: seen.into_iter().map(|(path, _, sha256)| (path, sha256)).collect() }
     }
 }
 
