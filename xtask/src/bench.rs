@@ -4,6 +4,8 @@
 
 mod build;
 mod check;
+mod contender;
+mod develop;
 mod dispatch;
 mod exchange;
 mod instructions;
@@ -27,6 +29,8 @@ pub(crate) struct Arguments {
 enum What {
     /// Wheels: fresh, unchanged, and after one Rust file changed
     Build,
+    /// Editable installs: fresh, unchanged, and after one Rust file changed
+    Develop,
     /// Arrays from one library to another
     Exchange(script::Arguments),
     /// Launches of a kernel that does nothing, beside every peer that is installed
@@ -46,6 +50,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     process::install_interrupt_handler()?;
     match &arguments.what {
         What::Build => build::execute(output),
+        What::Develop => develop::execute(output),
         What::Exchange(arguments) => exchange::execute(arguments, output),
         What::Launch(arguments) => launch::execute(arguments, output),
         What::Instructions(arguments) => instructions::execute(arguments, output),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cuwheel::cache_keys;
 use cuwheel::cargo;
 use cuwheel::cli::Outcome;
 use cuwheel::environment::{Access, BuildEnvironment};
@@ -30,6 +31,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let project = Project::find(Path::new("."))?;
     generated_files(&project.root, arguments.fix)?;
     tidy::check(&project.root)?;
+    cache_keys::check(&project)?;
     Lock::all(&project)?.iter().try_for_each(Lock::refuse_unless_current)?;
     let cargo = cargo(&project, output)?;
     rule_pages(&cargo, arguments.fix, output)?;

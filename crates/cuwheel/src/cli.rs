@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, lock, overlay, repair, test, test_gpu};
+use crate::commands::{build_wheel, check_wheel, develop, lock, overlay, repair, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -37,6 +37,8 @@ pub struct Cli {
 pub enum Command {
     /// Build a wheel, and prove that it installs and imports
     BuildWheel(build_wheel::Arguments),
+    /// Install the project for editing, and prove that what was built is loaded
+    Develop(Box<develop::Arguments>),
     /// Run the Rust tests, then the Python tests against the installed wheel
     Test(test::Arguments),
     /// Run the GPU tests against the installed wheel, here or from a bundle elsewhere
@@ -109,6 +111,7 @@ impl Outcome {
 pub fn run(command: &Command) -> ExitCode {
     let (name, common) = match command {
         Command::BuildWheel(arguments) => ("build-wheel", &arguments.common),
+        Command::Develop(arguments) => ("develop", &arguments.common),
         Command::Test(arguments) => ("test", &arguments.common),
         Command::TestGpu(arguments) => ("test-gpu", &arguments.common),
         Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
@@ -125,6 +128,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
     let project = || Project::find(&common.project);
     match command {
         Command::BuildWheel(arguments) => build_wheel::execute(project()?, arguments, output),
+        Command::Develop(arguments) => develop::execute(project()?, arguments, output),
         Command::Test(arguments) => test::execute(&project()?, arguments, output),
         Command::TestGpu(arguments) => test_gpu::execute(&project, arguments, output),
         Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),

@@ -38,6 +38,8 @@ variables! {
     CUWHEEL_NUMPY_INCLUDE;
     /// Set to the header directory of Python while crates are compiled; read by `cuwheel-build`.
     CUWHEEL_PYTHON_INCLUDE;
+    /// Set to 0: importing a project that was installed by `develop --rebuild-on-import` builds nothing.
+    CUWHEEL_REBUILD_ON_IMPORT;
     /// Set while tests run: the file that tells the proof plugin what to check.
     CUWHEEL_PROOF;
     /// Set while GPU tests run: the file that tells a worker its devices and the policy.
@@ -103,14 +105,28 @@ const BUILD_PREFIXES: &[&str] = &[
 /// Set by cargo for whatever it runs, such as this tool: they say nothing about the build.
 const SET_BY_CARGO_RUN: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_PRIMARY_", "CARGO_CRATE_"];
 
+/// Set by rustup and cargo for whatever they run. They choose a compiler, which is known by its own word; where crates are
+/// kept changes nothing that is compiled from them.
+const CHOOSE_THE_COMPILER: &[&str] = &["CARGO", "CARGO_HOME", "RUSTUP_", "RUST_BACKTRACE", "RUST_RECURSION_COUNT"];
+
+/// Read by the driver and by tests: they change nothing that is compiled.
+const READ_BY_THE_DRIVER: &[&str] = &[
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_CACHE_",
+    "CUDA_FORCE_",
+    "CUDA_DISABLE_",
+    "CUDA_STUB",
+];
+
 /// The variables that change what is compiled, sorted by name.
 pub fn build_variables() -> Vec<(String, OsString)> {
     let mut variables: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| BUILD_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
-        .filter(|(name, _)| name != "CARGO" && name != "RUST_BACKTRACE" && name != "RUST_RECURSION_COUNT")
-        // Which devices tests see changes nothing that is compiled.
-        .filter(|(name, _)| name != CUDA_VISIBLE_DEVICES.name && !is_set_by_cargo_run(name))
+        .filter(|(name, _)| !is_set_by_cargo_run(name) && !says_nothing_of_the_build(name))
         .collect();
     variables.sort();
     variables
@@ -122,6 +138,13 @@ pub fn is_set_by_cargo_run(name: &str) -> bool {
     SET_BY_CARGO_RUN.iter().any(|prefix| name.starts_with(prefix))
 }
 
+fn says_nothing_of_the_build(name: &str) -> bool {
+    CHOOSE_THE_COMPILER
+        .iter()
+        .chain(READ_BY_THE_DRIVER)
+        .any(|known| if known.ends_with('_') { name.starts_with(known) } else { name == *known })
+}
+
 /// The table for the documentation, as Markdown.
 pub fn markdown() -> String {
     let mut text = String::from("| variable | meaning |\n|---|---|\n");
@@ -129,4 +152,17 @@ pub fn markdown() -> String {
         let _ = writeln!(text, "| `{}` | {} |", variable.name, variable.doc.trim());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_driver_or_rustup_read_is_no_input_of_a_build() {
+        let of_no_build = ["CARGO", "CARGO_HOME", "RUSTUP_TOOLCHAIN", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_PATH"];
+        assert!(of_no_build.into_iter().all(says_nothing_of_the_build));
+        let of_builds = ["CARGO_TARGET_DIR", "RUSTFLAGS", "CUDA_HOME", "CUDA_PATH", "CARGO_PROFILE_DEV_DEBUG"];
+        assert!(!of_builds.into_iter().any(says_nothing_of_the_build));
+    }
 }

@@ -40,6 +40,39 @@ pub fn write_if_changed(path: &Path, content: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
+/// The name beside a file under which its next content is written, before it takes the file's place.
+fn in_the_making(path: &Path) -> Result<PathBuf> {
+    let mut name = std::ffi::OsString::from(".cuwheel-new-");
+    name.push(path.file_name().with_context(|| format!("{} names no file", path.display()))?);
+    Ok(path.with_file_name(name))
+}
+
+/// Gives `path` a content, in a directory that belongs to others. A process that has the old file open or mapped keeps it,
+/// a link is replaced and what it leads to is not touched, and what a killed process left is removed by the next one.
+/// Whether anything changed is returned.
+pub fn replace(path: &Path, content: &[u8], mode: u32) -> Result<bool> {
+    let new = in_the_making(path)?;
+    if std::fs::symlink_metadata(&new).is_ok() {
+        fs::remove_file(&new)?;
+    }
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file());
+    if is_file && fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(false);
+    }
+    if path.is_dir() && !path.is_symlink() {
+        return Err(Failure::usage(format!("{} is a directory, where a file has to be", path.display()))
+            .remedy("move it out of the way")
+            .into());
+    }
+    fs::create_dir_all(path.parent().context("a file has a parent directory")?)?;
+    let mut file = fs::File::create_new(&new)?;
+    std::io::Write::write_all(&mut file, content).with_context(|| format!("writing {}", new.display()))?;
+    fs::set_permissions(&new, std::fs::Permissions::from_mode(mode))?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    Ok(true)
+}
+
 /// Copies a file in one step.
 pub fn copy_atomically(from: &Path, to: &Path) -> Result<()> {
     write_atomically(to, &fs::read(from)?)
@@ -169,6 +202,28 @@ mod tests {
             fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["file"]);
         assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn replacing_a_link_leaves_what_it_leads_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, target) = (directory.path().join("lib.so"), directory.path().join("target"));
+        fs::write(&target, "of others").unwrap();
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        // A killed process left its file.
+        fs::write(in_the_making(&path).unwrap(), "half").unwrap();
+        assert!(replace(&path, b"new", 0o755).unwrap());
+        assert!(!replace(&path, b"new", 0o755).unwrap());
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&target).unwrap()), (b"new".to_vec(), b"of others".to_vec()));
+        assert!(!path.is_symlink() && is_executable(&path) && !in_the_making(&path).unwrap().exists());
+        // Whoever has the old file keeps it.
+        let mut old = fs::File::open(&path).unwrap();
+        replace(&path, b"newer", 0o755).unwrap();
+        let mut text = String::new();
+        old.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "new");
+        std::os::unix::fs::symlink("/no/where", directory.path().join("dangling")).unwrap();
+        assert!(replace(&directory.path().join("dangling"), b"new", 0o755).unwrap());
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub fn check_with(examined: &ExaminedWheel, policy: &Policy, output: &Output) ->
 }
 
 /// Refuses a wheel without the files that the settings declare.
-fn check_artifacts(wheel: &Wheel, patterns: &[String]) -> Result<()> {
+pub fn check_artifacts(wheel: &Wheel, patterns: &[String]) -> Result<()> {
     let mut missing = Vec::new();
     for pattern in patterns {
         let glob = Glob::new(pattern).map_err(|error| {

@@ -3,12 +3,14 @@
 //! Not for what is installed in them: builds and tests run in environments of their own ([`crate::environment`]).
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::env_vars;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -67,6 +69,26 @@ impl Interpreter {
             .with_context(|| format!("{} gave an unexpected answer", executable.display()))
     }
 
+    /// The same of an interpreter that was asked before, as long as neither the executable nor the environment that it
+    /// belongs to is another one since.
+    pub fn remembered(cache: &Cache, executable: &Path) -> Result<Self> {
+        let known = std::fs::read(memory(cache, executable)).ok();
+        let known: Option<Remembered> = known.and_then(|text| serde_json::from_slice(&text).ok());
+        let Some(known) = known.filter(|known| mark(executable).is_some_and(|mark| mark == known.mark)) else {
+            return Self::probe(executable);
+        };
+        // Headers come and go by themselves.
+        let has_headers = known.interpreter.include.join("Python.h").is_file();
+        Ok(Self { has_headers, ..known.interpreter })
+    }
+
+    /// Keeps what an executable said of itself for [`Self::remembered`].
+    pub fn remember(&self, cache: &Cache, executable: &Path) -> Result<()> {
+        let Some(mark) = mark(executable) else { return Ok(()) };
+        let text = serde_json::to_vec(&Remembered { mark, interpreter: self.clone() })?;
+        files::write_if_changed(&memory(cache, executable), &text).map(drop)
+    }
+
     /// What tells interpreters apart whose environments cannot be shared: ABI and place of installation. The name of the
     /// executable is not part of it: `python3` and `python3.12` are links to one file.
     pub fn identity(&self) -> Value {
@@ -110,6 +132,16 @@ impl Interpreter {
         None
     }
 
+    /// Refuses itself when it cannot build or test; `executable` is what it was asked by.
+    pub fn if_fit(self, executable: &Path) -> Result<Self> {
+        match self.unfit() {
+            None => Ok(self),
+            Some(reason) => Err(Failure::usage(format!("{} {reason}", executable.display()))
+                .remedy(format!("name a CPython {}.{} or newer with --python", OLDEST.0, OLDEST.1))
+                .into()),
+        }
+    }
+
     /// Refuses an interpreter without the headers that C shims need.
     pub fn require_headers(&self) -> Result<()> {
         if self.has_headers {
@@ -123,6 +155,29 @@ impl Interpreter {
             ))
             .into())
     }
+}
+
+/// An answer that is remembered, with what it holds for.
+#[derive(Deserialize, Serialize)]
+struct Remembered {
+    mark: String,
+    interpreter: Interpreter,
+}
+
+/// Where it is kept what an executable said of itself.
+fn memory(cache: &Cache, executable: &Path) -> PathBuf {
+    let name = files::sha256(executable.as_os_str().as_encoded_bytes());
+    cache.path("interpreters").join(format!("{}.json", &name[..24]))
+}
+
+/// What changes when an executable or the environment that it belongs to is replaced.
+fn mark(executable: &Path) -> Option<String> {
+    let file = std::fs::canonicalize(executable).ok()?;
+    let data = std::fs::metadata(&file).ok()?;
+    let environment = executable.parent()?.parent()?.join("pyvenv.cfg");
+    let environment = std::fs::read(environment).unwrap_or_default();
+    let changed = (data.ctime(), data.ctime_nsec());
+    Some(format!("{} {} {} {changed:?} {}", PROBE.len(), file.display(), data.ino(), files::sha256(&environment)))
 }
 
 /// What `--python` asks for.
@@ -187,13 +242,7 @@ fn find_by_path(path: &Path) -> Result<Interpreter> {
             .remedy("give the path of a python executable or of a virtual environment")
             .into());
     }
-    let interpreter = Interpreter::probe(&files::absolute(&executable)?)?;
-    match interpreter.unfit() {
-        None => Ok(interpreter),
-        Some(reason) => Err(Failure::usage(format!("{} {reason}", executable.display()))
-            .remedy(format!("name a CPython {}.{} or newer with --python", OLDEST.0, OLDEST.1))
-            .into()),
-    }
+    Interpreter::probe(&files::absolute(&executable)?)?.if_fit(&executable)
 }
 
 fn find_by_version(version: (u8, u8), free_threaded: bool) -> Result<Interpreter> {
@@ -325,6 +374,20 @@ mod tests {
             include: "/usr/include/python3.13".into(),
             has_headers: false,
         }
+    }
+
+    #[test]
+    fn pk_41_an_interpreter_is_asked_again_when_its_environment_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(&directory.path().join("cache"));
+        let executable = directory.path().join("venv/bin/python");
+        files::write_atomically(&executable, b"no program").unwrap();
+        files::write_atomically(&directory.path().join("venv/pyvenv.cfg"), b"home = /one").unwrap();
+        let known = interpreter((3, 13, 0), false);
+        known.remember(&cache, &executable).unwrap();
+        assert_eq!(Interpreter::remembered(&cache, &executable).unwrap(), known);
+        files::write_atomically(&directory.path().join("venv/pyvenv.cfg"), b"home = /two").unwrap();
+        assert!(Interpreter::remembered(&cache, &executable).is_err(), "it was asked, and is no program");
     }
 
     #[test]

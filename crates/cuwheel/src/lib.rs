@@ -11,11 +11,13 @@ use std::process::ExitCode;
 
 pub mod byte_size;
 pub mod cache;
+pub mod cache_keys;
 pub mod cargo;
 pub mod cargo_config;
 pub mod cargo_manifest;
 pub mod cli;
 pub mod commands;
+pub mod develop;
 pub mod env_vars;
 pub mod environment;
 pub mod error;

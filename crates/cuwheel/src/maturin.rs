@@ -106,9 +106,42 @@ impl WheelAbi {
     }
 }
 
+/// What a compilation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose<'a> {
+    /// A wheel for anyone: optimised, stripped as the project says, without paths of this machine.
+    Wheel,
+    /// An editable install on this machine: nothing is taken out that helps to find a fault, and cargo works with the
+    /// user's own flags, so that it shares what it compiled with `cargo build`.
+    Editable {
+        /// The profile of cargo.
+        profile: &'a str,
+    },
+}
+
+impl Purpose<'_> {
+    fn arguments(self) -> Vec<&'static str> {
+        match self {
+            Self::Wheel => vec!["--release"],
+            Self::Editable { .. } => vec!["--strip", "false", "--compression-method", "stored"],
+        }
+    }
+
+    /// The directory that cargo names after the profile.
+    fn directory(self) -> PathBuf {
+        match self {
+            Self::Wheel | Self::Editable { profile: "release" | "bench" } => "release".into(),
+            Self::Editable { profile: "dev" | "test" } => "debug".into(),
+            Self::Editable { profile } => profile.into(),
+        }
+    }
+}
+
 /// One compilation: everything that decides what comes out.
 #[derive(Debug)]
 pub struct Compilation<'a> {
+    /// What it is for.
+    pub purpose: Purpose<'a>,
     /// What is compiled.
     pub project: &'a Project,
     /// Whose headers are compiled against.
@@ -143,7 +176,8 @@ pub struct Compiled {
 impl Compilation<'_> {
     /// The arguments for maturin, without those that hold paths of this machine.
     pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = arguments(self.project, self.abi, self.compatibility, self.linker, self.offline);
+        let how = (self.compatibility, self.linker);
+        let mut arguments = arguments(self.project, self.purpose, self.abi, how, self.offline);
         arguments.retain(|argument| self.locked || argument != "--locked");
         arguments
     }
@@ -153,7 +187,7 @@ impl Compilation<'_> {
         let mut process = self.process("build", output)?;
         process =
             process.args(self.arguments()).arg("--interpreter").arg(self.environment.python()).arg("--out").arg(into);
-        let owner = LibraryOwner::of(self.project, &profile_directories(self.project, self.rustc));
+        let owner = LibraryOwner::of(self.project, &profile_directories(self.project, self.purpose, self.rustc));
         owner.take_over()?;
         output.step("compile", &format!("{} with {}", self.project.name, self.rustc.short_version()));
         let finished = process.stream(&mut |line| output.live(line))?;
@@ -168,8 +202,10 @@ impl Compilation<'_> {
     }
 
     fn process(&self, command: &str, output: &Output) -> Result<Process> {
-        let process = base_process(self.project, self.environment, command)
-            .env("CARGO_ENCODED_RUSTFLAGS", rustflags::encoded(self.project, self.rustc, output)?);
+        let mut process = base_process(self.project, self.environment, command);
+        if self.purpose == Purpose::Wheel {
+            process = process.env("CARGO_ENCODED_RUSTFLAGS", rustflags::encoded(self.project, self.rustc, output)?);
+        }
         cargo::with_headers(process, self.interpreter, self.environment)
     }
 
@@ -194,9 +230,19 @@ impl Compilation<'_> {
 }
 
 /// The arguments of `maturin build` that the plan shows.
-pub fn arguments(project: &Project, abi: &WheelAbi, compatibility: &str, linker: Linker, offline: bool) -> Vec<String> {
+pub fn arguments(
+    project: &Project,
+    purpose: Purpose<'_>,
+    abi: &WheelAbi,
+    (compatibility, linker): (&str, Linker),
+    offline: bool,
+) -> Vec<String> {
+    let mut arguments = purpose.arguments();
+    if let Purpose::Editable { profile } = purpose {
+        arguments.extend(["--profile", profile]);
+    }
     // The audit is ours: maturin's would also graft what a driver brings.
-    let mut arguments = vec!["--release", "--auditwheel", "skip", "--compatibility", compatibility];
+    arguments.extend(["--auditwheel", "skip", "--compatibility", compatibility]);
     if linker == Linker::Zig {
         arguments.push("--zig");
     }
@@ -218,9 +264,9 @@ pub fn arguments(project: &Project, abi: &WheelAbi, compatibility: &str, linker:
 }
 
 /// Where cargo leaves what it compiled for a wheel, with its notes on what it read.
-pub fn profile_directories(project: &Project, rustc: &Rustc) -> [PathBuf; 2] {
-    let target = &project.target_directory;
-    [target.join(rustc.host()).join("release"), target.join("release")]
+pub fn profile_directories(project: &Project, purpose: Purpose<'_>, rustc: &Rustc) -> [PathBuf; 2] {
+    let (target, profile) = (&project.target_directory, purpose.directory());
+    [target.join(rustc.host()).join(&profile), target.join(profile)]
 }
 
 /// Resolves the crates where that was never done, so that the first build reads what the second one will.
@@ -275,6 +321,8 @@ fn base_process(project: &Project, environment: &BuildEnvironment, command: &str
         .env("CARGO_TERM_PROGRESS_WHEN", "never")
         .env("CARGO_TERM_COLOR", "never")
         .env(env_vars::SOURCE_DATE_EPOCH.name, epoch)
+        // Importing the project from a build script must not build it again.
+        .env(env_vars::CUWHEEL_REBUILD_ON_IMPORT.name, "0")
         // An active environment says nothing about this build.
         .env_remove("VIRTUAL_ENV")
         .env_remove("CONDA_PREFIX")
@@ -331,6 +379,14 @@ fn only_file(directory: &Path, extension: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_profile_compiles_is_where_cargo_puts_it() {
+        let places =
+            ["dev", "test", "release", "bench", "fast"].map(|profile| Purpose::Editable { profile }.directory());
+        assert_eq!(places, ["debug", "debug", "release", "release", "fast"].map(PathBuf::from));
+        assert_eq!(Purpose::Wheel.directory(), PathBuf::from("release"));
+    }
 
     #[test]
     fn the_first_error_and_what_explains_it_are_shown() {

@@ -25,11 +25,14 @@ use crate::error::{Failure, Result};
 
 /// How often a waiting parent looks for Ctrl-C and deadlines.
 const POLL: Duration = Duration::from_millis(25);
+/// How often it looks for the end of a child that closed its pipes.
+const AFTER_PIPES: Duration = Duration::from_millis(1);
 /// What a process group gets between the polite signal and the last one.
 const GRACE: Duration = Duration::from_secs(3);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The process group that runs now, or 0: one child runs at a time.
+/// The process group that runs now, or 0. One child runs at a time, but for questions that are asked together: the kernel
+/// ends those that are not in here with us.
 static LIVE_GROUP: AtomicI32 = AtomicI32::new(0);
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a flag that ends the command at its next step, so that temporary files are
@@ -207,8 +210,8 @@ impl Process {
                     all.push_str(&text);
                     all.push('\n');
                 }
-                // Without pipes there is nothing to wait on.
-                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(POLL),
+                // Without pipes there is nothing to wait on; whoever closes both is mostly about to end.
+                Err(RecvTimeoutError::Disconnected) if ended.is_none() => std::thread::sleep(AFTER_PIPES),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }

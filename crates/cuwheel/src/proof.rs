@@ -17,6 +17,7 @@ use crate::environment::FreshEnvironment;
 use crate::error::{Failure, Result};
 use crate::interpreter::Interpreter;
 use crate::output::Output;
+use crate::process::Process;
 use crate::requirements::Lock;
 use crate::uv::Uv;
 
@@ -64,6 +65,13 @@ impl Report {
     /// How many modules were loaded.
     pub fn count(&self) -> usize {
         self.modules.len()
+    }
+
+    /// Every loaded module that has a file: its name, the file, and the hash of that.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Path, Option<&str>)> {
+        self.modules.iter().filter_map(|loaded| {
+            Some((loaded.name.as_str(), Path::new(loaded.file.as_deref()?), loaded.sha256.as_deref()))
+        })
     }
 
     /// The loaded modules of a file.
@@ -159,38 +167,59 @@ pub fn import(
     imports: &Imports,
     wheel: &Wheel,
 ) -> Result<Report> {
-    // The environment is used once. What Python caches in it is nothing that a wheel brings or that uninstalling removes.
-    let mut process = environment.isolated_python().arg("-B");
+    let report = run(environment.isolated_python(), interpreter, imports, &environment.beside(""), wheel.file_name())?;
+    let site_packages = environment.site_packages()?;
+    // The interpreter may know the environment by another name: a temporary directory can be a link.
+    let resolved = std::fs::canonicalize(&site_packages).unwrap_or_else(|_| site_packages.clone());
+    judge(&report, wheel.file_name(), &|_, file, sha256| {
+        let inside = file.strip_prefix(&site_packages).or_else(|_| file.strip_prefix(&resolved));
+        let recorded = inside.ok().and_then(|path| wheel.entry(path.to_str()?)).map(|entry| entry.sha256().to_string());
+        recorded.is_some() && recorded.as_deref() == sha256
+    })?;
+    Ok(report)
+}
+
+/// Imports in a process of Python, with files in `scratch`. `subject` is what the modules are of, in messages.
+pub fn run(
+    process: Process,
+    interpreter: &Interpreter,
+    imports: &Imports,
+    scratch: &Path,
+    subject: &str,
+) -> Result<Report> {
+    // What Python caches is nothing that a wheel brings or that uninstalling removes.
+    let mut process = process.arg("-B");
     if interpreter.gil_disabled {
         // A module that turns the lock on again says so with this warning only.
         process = process.args(["-W", "error:The global interpreter lock:RuntimeWarning"]);
     }
-    let (plan, report) = (environment.beside("plan.json"), environment.beside("report.json"));
+    let (plan, report) = (scratch.join("plan.json"), scratch.join("report.json"));
     let mut text = serde_json::to_value(imports)?;
     text["report"] = serde_json::to_value(&report)?;
     fs::write(&plan, text.to_string())?;
     let finished = process.args(["-c", SCRIPT]).arg(&plan).deadline(DEADLINE).capture()?;
-    let file_name = wheel.file_name();
     let Ok(report) = std::fs::read_to_string(&report) else {
         let remedy = if finished.status.success() {
             "a module that ends the process while it is imported cannot be used: find who calls os._exit"
         } else {
             "a crash while importing is a bug in a native module: run the import under a debugger"
         };
-        return Err(Failure::failed(format!("importing {file_name} ended Python with {}", finished.status))
+        return Err(Failure::failed(format!("importing {subject} ended Python with {}", finished.status))
             .details(finished.tail(20))
             .remedy(remedy)
             .into());
     };
-    let report: Report = serde_json::from_str(&report).context("reading the report of the import")?;
-    judge(&report, wheel, file_name, &environment.site_packages()?)?;
-    Ok(report)
+    serde_json::from_str(&report).context("reading the report of the import")
 }
 
-fn judge(report: &Report, wheel: &Wheel, file_name: &str, site_packages: &Path) -> Result<()> {
+/// Says of a loaded module whether its file, which has a hash, is one that it may be loaded from.
+pub type IsExpected<'a> = dyn Fn(&str, &Path, Option<&str>) -> bool + 'a;
+
+/// Refuses failures, and modules from other files than the subject's.
+pub fn judge(report: &Report, subject: &str, is_expected: &IsExpected<'_>) -> Result<()> {
     if !report.failures.is_empty() {
         let names: Vec<&str> = report.failures.iter().map(|failure| failure.name.as_str()).collect();
-        return Err(Failure::failed(format!("{file_name} does not import: {}", names.join(", ")))
+        return Err(Failure::failed(format!("{subject} does not import: {}", names.join(", ")))
             .details(report.failures.iter().map(|failure| failure.traceback.clone()))
             .remedy(
                 "a wheel must import in an environment that holds it and its dependencies, on a machine without a GPU",
@@ -198,25 +227,20 @@ fn judge(report: &Report, wheel: &Wheel, file_name: &str, site_packages: &Path) 
             .into());
     }
     if report.gil_was_enabled {
-        return Err(Failure::failed(format!("importing {file_name} turned the global interpreter lock on"))
+        return Err(Failure::failed(format!("importing {subject} turned the global interpreter lock on"))
             .remedy("declare every native module as not needing it: #[pymodule(gil_used = false)]")
             .into());
     }
-    // The interpreter may know the environment by another name: a temporary directory can be a link.
-    let resolved = std::fs::canonicalize(site_packages).unwrap_or_else(|_| site_packages.to_path_buf());
-    let mut strangers = Vec::new();
-    for Loaded { name, file, sha256, .. } in &report.modules {
-        let Some(file) = file else { continue };
-        let inside = Path::new(file).strip_prefix(site_packages).or_else(|_| Path::new(file).strip_prefix(&resolved));
-        let recorded = inside.ok().and_then(|path| wheel.entry(path.to_str()?)).map(|entry| entry.sha256().to_string());
-        if recorded.is_none() || recorded != *sha256 {
-            strangers.push(format!("{name} was loaded from {file}"));
-        }
-    }
+    let is_stranger = |(name, file, sha256): &(&str, &Path, Option<&str>)| !is_expected(name, file, *sha256);
+    let strangers: Vec<String> = report
+        .files()
+        .filter(is_stranger)
+        .map(|(name, file, _)| format!("{name} was loaded from {}", file.display()))
+        .collect();
     if strangers.is_empty() {
         return Ok(());
     }
-    Err(Failure::failed(format!("modules were loaded that are not those of {file_name}"))
+    Err(Failure::failed(format!("modules were loaded that are not those of {subject}"))
         .details(strangers)
         .remedy("another file wins the import: remove it from the package, or from what its import hooks search")
         .into())

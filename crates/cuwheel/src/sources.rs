@@ -30,16 +30,19 @@ pub fn native_sources(project: &Project) -> Result<Vec<PathBuf>> {
     let mut found = BTreeSet::new();
     for directory in project.manifest.crate_directories()? {
         for file in walk(project, &directory, true)? {
-            let is_native =
-                file.extension().is_some_and(|extension| NATIVE_EXTENSIONS.iter().any(|known| extension == *known));
             let inside = file.strip_prefix(&directory).unwrap_or(&file);
-            if is_native && !inside.starts_with("tests") {
+            if is_native_source(&file) && !inside.starts_with("tests") {
                 found.insert(file);
             }
         }
     }
     found.extend(BUILD_SCRIPTS.iter().map(|name| project.root.join(name)).filter(|path| path.is_file()));
     Ok(found.into_iter().collect())
+}
+
+/// Whether a file is one that a C, C++ or CUDA compiler reads.
+pub fn is_native_source(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| NATIVE_EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// Whether C, C++ or CUDA sources are compiled, which include `Python.h`.
@@ -71,7 +74,8 @@ fn build_inputs(project: &Project) -> Result<BTreeSet<PathBuf>> {
     }
     // The lock of the build is part of its environment, and those of the tests come and go with tests.
     let locks: BTreeSet<PathBuf> = Lock::all(project)?.into_iter().map(|lock| lock.path).collect();
-    inputs.retain(|input| !locks.contains(input));
+    // The library of an editable install is a result, whether git ignores it or not.
+    inputs.retain(|input| !locks.contains(input) && !is_own_library(project, input));
     Ok(inputs)
 }
 
@@ -107,14 +111,34 @@ pub fn further_inputs(project: &Project, profile_directories: &[PathBuf], wheel:
         let Ok(entries) = std::fs::read_dir(directory) else { continue };
         let notes = entries.flatten().map(|entry| entry.path());
         for note in notes.filter(|path| path.extension().is_some_and(|extension| extension == "d")) {
-            // The notes of cargo are only as good as they can be read; what is unreadable says nothing.
-            noted.extend(prerequisites(&std::fs::read_to_string(note).unwrap_or_default()));
+            noted.extend(noted_in(project, &note)?);
         }
     }
-    let places = [&project.python_source, &project.root];
-    let packaged = wheel.entries().iter().flat_map(|entry| places.map(|place| place.join(entry.path())));
+    let packaged = wheel.entries().iter().flat_map(|entry| origins(project, entry.path()));
     let mut files: BTreeSet<PathBuf> = packaged.filter(|file| !is_compiled(file)).collect();
-    for path in noted {
+    files.extend(noted);
+    let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
+    Ok(files.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+}
+
+/// Where a file of a wheel may have come from, by its path there.
+pub fn origins(project: &Project, entry: &str) -> Vec<PathBuf> {
+    let mut origins = vec![project.python_source.join(entry), project.root.join(entry)];
+    // What is installed elsewhere than into site-packages is kept in a directory that maturin knows by its name, or by a
+    // setting of its own.
+    if let Some((_, rest)) = entry.split_once(".data/") {
+        let entries = std::fs::read_dir(&project.root).into_iter().flatten().flatten().map(|entry| entry.path());
+        let data = entries.filter(|path| path.extension().is_some_and(|extension| extension == "data"));
+        origins.extend(data.map(|directory| directory.join(rest)));
+    }
+    origins
+}
+
+/// What cargo noted in a file that one of its targets was made from, the files that build scripts named with it.
+pub fn noted_in(project: &Project, note: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    // The notes of cargo are only as good as they can be read; what is unreadable says nothing.
+    for path in prerequisites(&std::fs::read_to_string(note).unwrap_or_default()) {
         // A build script may name a whole directory.
         if path.is_dir() {
             files.extend(walk(project, &path, false)?);
@@ -122,8 +146,7 @@ pub fn further_inputs(project: &Project, profile_directories: &[PathBuf], wheel:
             files.insert(path);
         }
     }
-    let is_result = |path: &PathBuf| path.starts_with(&project.target_directory);
-    Ok(files.into_iter().filter(|path| path.is_file() && !known.contains(path) && !is_result(path)).collect())
+    Ok(files)
 }
 
 /// The environment variables that build scripts asked cargo to watch; sorted.
@@ -160,7 +183,15 @@ fn is_compiled(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "so" || extension == "pyc")
 }
 
-fn walk(project: &Project, directory: &Path, respect_ignore_files: bool) -> Result<Vec<PathBuf>> {
+/// Whether a file among the Python sources is the project's own native library, whatever Python it was built for.
+fn is_own_library(project: &Project, file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".so").and_then(|name| name.strip_prefix(&project.manifest.library_name()));
+    file.starts_with(&project.python_source) && name.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
+}
+
+/// The files below a directory, without results of builds; those that git ignores only when asked for.
+pub fn walk(project: &Project, directory: &Path, respect_ignore_files: bool) -> Result<Vec<PathBuf>> {
     let results = [project.dist(), project.target_directory.clone(), project.root.join("target")];
     let walker = WalkBuilder::new(directory)
         .hidden(false)
@@ -206,6 +237,7 @@ mod tests {
         write("notes", "not an input");
         write("python/p/kernel.ptx", "ignored by git, packaged all the same");
         write("dist/p.whl", "a result");
+        write("python/p/p.abi3.so", "a result that git does not ignore");
         Project::open(directory).unwrap()
     }
 
@@ -218,6 +250,7 @@ mod tests {
         touch("src/lib.rs", "");
         touch("dist/p.whl", "another result");
         touch("notes", "changed");
+        touch("python/p/p.abi3.so", "another result");
         assert_eq!(fingerprint(&project).unwrap(), first, "no input changed");
         touch("python/p/kernel.ptx", "changed");
         let second = fingerprint(&project).unwrap();

@@ -218,6 +218,14 @@ impl Uv {
         self.run(&process, &format!("install {}", wheel.display())).map(drop)
     }
 
+    /// Installs `requirements` for an interpreter, in whatever environment it is of, in place of the distribution `name` that
+    /// may be there.
+    pub fn install_over(&self, python: &Path, name: &str, requirements: &[String], dependencies: bool) -> Result<()> {
+        let install = self.process().args(["pip", "install", "--quiet", "--python"]).arg(python);
+        let install = install.args(["--reinstall-package", name]).args((!dependencies).then_some("--no-deps"));
+        self.run(&install.args(requirements), &format!("install {name} into {}", python.display())).map(drop)
+    }
+
     /// Removes a distribution from an environment.
     pub fn uninstall(&self, environment: &Path, distribution: &str) -> Result<()> {
         let process = self.pip(environment, "uninstall").arg(distribution);

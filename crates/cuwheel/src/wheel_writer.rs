@@ -148,7 +148,8 @@ fn render_record(record: &[(String, String, usize)], record_path: &str) -> Strin
     text + &quoted(record_path) + ",,\n"
 }
 
-fn quoted(path: &str) -> String {
+/// A path as a field of RECORD.
+pub fn quoted(path: &str) -> String {
     if path.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
 }
 
@@ -180,7 +181,7 @@ fn normalise_bill(content: &[u8], private_paths: &[(&Path, String)]) -> Result<V
 }
 
 /// The URL of a path, as cargo writes it into package identifiers.
-fn file_url(path: &Path) -> String {
+pub fn file_url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_graphic() && !b"\"#%<>?\\^`{}".contains(byte) {

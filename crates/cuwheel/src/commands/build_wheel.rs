@@ -21,7 +21,7 @@ use crate::inspection;
 use crate::interpreter::{self, Interpreter, Request};
 use crate::lock_file::FileLock;
 use crate::manifest::{self, SdistReport, WheelReport};
-use crate::maturin::{self, AbiRequest, Compilation, WheelAbi};
+use crate::maturin::{self, AbiRequest, Compilation, Purpose, WheelAbi};
 use crate::output::Output;
 use crate::patchelf::Patchelf;
 use crate::process::check_interrupted;
@@ -189,6 +189,10 @@ impl Plan {
         format!("{}-{}-{tag}.whl", self.project.distribution(), self.project.version)
     }
 
+    fn arguments(&self, wheel: &PlannedWheel, offline: bool) -> Vec<String> {
+        maturin::arguments(&self.project, Purpose::Wheel, &wheel.abi, (&self.compatibility, self.linker), offline)
+    }
+
     /// The file names of the wheels.
     pub fn files(&self) -> Vec<String> {
         self.wheels.iter().map(|wheel| self.file_name(wheel)).collect()
@@ -202,8 +206,7 @@ impl Plan {
         let _ = writeln!(text, "requirements  {}", self.lock.inputs().join(", "));
         let _ = writeln!(text, "lock          {} ({state})", self.lock.path.display());
         for wheel in &self.wheels {
-            let arguments =
-                maturin::arguments(project, &wheel.abi, &self.compatibility, self.linker, self.access.offline);
+            let arguments = self.arguments(wheel, self.access.offline);
             let _ = writeln!(text, "wheel         dist/{}", self.file_name(wheel));
             let _ = writeln!(
                 text,
@@ -235,7 +238,7 @@ impl Plan {
                 json!({
                     "file": self.file_name(wheel),
                     "interpreter": wheel.interpreter,
-                    "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, self.access.offline),
+                    "arguments": self.arguments(wheel, self.access.offline),
                 })
             })
             .collect();
@@ -321,7 +324,7 @@ impl Plan {
         let path = self.project.dist().join(&report.file);
         files::write_atomically(&path, &packaged.bytes)?;
         if sources::fingerprint(&self.project)? == sources {
-            let directories = maturin::profile_directories(&self.project, rustc);
+            let directories = maturin::profile_directories(&self.project, Purpose::Wheel, rustc);
             let files = sources::further_inputs(&self.project, &directories, packaged.examined.wheel())?;
             let variables = sources::variables_noted_by_cargo(&directories);
             let stamp =
@@ -351,7 +354,7 @@ impl Plan {
             "sources": sources,
             "grafts": Allowed::by_settings(&self.project).fingerprint(),
             "environment": environment.key,
-            "arguments": maturin::arguments(&self.project, &wheel.abi, &self.compatibility, self.linker, false),
+            "arguments": self.arguments(wheel, false),
             "rustc": rustc.verbose_version,
             "variables": variables,
         });
@@ -380,6 +383,7 @@ impl Plan {
         log: PathBuf,
     ) -> Compilation<'a> {
         Compilation {
+            purpose: Purpose::Wheel,
             project,
             interpreter: &wheel.interpreter,
             environment,

@@ -35,6 +35,10 @@ fn pk_32_a_plan_needs_neither_compiler_nor_numpy_nor_network() {
     command.args(["build-wheel", "--dry-run", "--offline"]).env("PATH", "/nonexistent");
     command.env("CUWHEEL_CACHE_DIR", project.tree.beside("untouched"));
     run(command.env("CUWHEEL_PYTHON", &crate::support::interpreter().base_executable)).expect_code(0);
+    let mut develop = cuwheel(&project.tree.root);
+    develop.args(["develop", "--dry-run", "--offline"]).env("PATH", "/nonexistent");
+    develop.env("CUWHEEL_CACHE_DIR", project.tree.beside("untouched"));
+    run(develop.env("CUWHEEL_PYTHON", &crate::support::interpreter().base_executable)).expect_code(0);
     assert!(!project.tree.beside("untouched").exists(), "a plan writes nothing");
     assert!(!project.tree.root.join("target").exists() && !project.tree.root.join("requirements/build.txt").exists());
     check(
@@ -53,6 +57,23 @@ fn pk_32_a_plan_needs_neither_compiler_nor_numpy_nor_network() {
         sdist         write it, rebuild the wheel from it in an empty directory, compare the files
         writes        dist/manifest.json
     "#]],
+    );
+    check(
+        &project,
+        &["develop", "--dry-run", "--rebuild-on-import"],
+        0,
+        &expect_test::expect![[r#"
+            project       matpkg 0.1.0 in [PROJECT]
+            environment   [PROJECT]/.venv (of the project, as none is active, to be created)
+              interpreter [CPYTHON] at [PYTHON]
+            lock          [PROJECT]/requirements/build.txt (to be resolved)
+            compile       maturin build --strip false --compression-method stored --profile dev --auditwheel skip --compatibility linux
+            place         the native library beside the sources in [PROJECT]
+            install       __editable__.matpkg-0.1.0.pth, and what of the wheel is not in the tree
+              requires    what the project requires, where it is missing
+              hook        _cuwheel_rebuild_matpkg.py, which builds again on import
+            prove         nothing else wins the import; a fresh process loads what was built
+        "#]],
     );
     check(
         &project,

@@ -2,6 +2,9 @@
 
 mod check_wheel;
 mod command_line;
+mod develop;
+mod develop_import;
+mod develop_layout;
 mod environments;
 mod front_ends;
 mod gpu_bundle;

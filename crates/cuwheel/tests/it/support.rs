@@ -302,3 +302,141 @@ pub(crate) fn copy_of_repository() -> Tree {
     make_git_checkout(&tree);
     tree
 }
+
+/// A [`native_project`] that is installed editable in about a second: what it is compiled from is shared by all of them,
+/// in one target directory, and its locks are resolved once.
+pub(crate) struct EditableProject {
+    pub(crate) tree: Tree,
+}
+
+const EDITABLE: &str = "\
+[build-system]
+requires = ['maturin==1.16.0']
+build-backend = 'maturin'
+
+[project]
+name = 'small'
+version = '0.1.0'
+requires-python = '>=3.11'
+
+[tool.maturin]
+module-name = 'small._native'
+python-source = 'python'
+bindings = 'pyo3-ffi'
+
+[tool.cuwheel]
+linker = 'system'
+compatibility = 'linux'
+";
+
+impl EditableProject {
+    pub(crate) fn new() -> Self {
+        static LOCKS: OnceLock<[(&str, String); 2]> = OnceLock::new();
+        let project = Self::without_locks();
+        let locks = LOCKS.get_or_init(|| {
+            let project = Self::without_locks();
+            project.develop(&[]).expect_code(0);
+            ["Cargo.lock", "requirements/build.txt"]
+                .map(|path| (path, std::fs::read_to_string(project.tree.root.join(path)).unwrap()))
+        });
+        for (path, text) in locks {
+            project.tree.write(path, text);
+        }
+        project
+    }
+
+    fn without_locks() -> Self {
+        let tree = native_project();
+        let manifest = std::fs::read_to_string(tree.root.join("Cargo.toml")).unwrap();
+        tree.write("Cargo.toml", format!("{manifest}[profile.dev]\ndebug = false\n"))
+            .write("pyproject.toml", EDITABLE)
+            .write("python/small/__init__.py", "from . import _native\nfrom .live import *\n")
+            .write("python/small/live.py", "VALUE = 1\n")
+            .write(".gitignore", "/target\n/dist\n*.so\n.venv\n");
+        Self { tree }
+    }
+
+    /// With another name of the native module, and its package where that name says.
+    pub(crate) fn with_module(module: &str) -> Self {
+        let project = Self::new();
+        project.tree.write("pyproject.toml", EDITABLE.replace("small._native", module));
+        std::fs::remove_dir_all(project.tree.root.join("python/small")).unwrap();
+        let package = module.rsplit_once('.').unwrap().0.replace('.', "/");
+        project.tree.write(&format!("python/{package}/__init__.py"), "from . import _native\n");
+        project
+    }
+
+    /// A command in the project, with the target directory that all of them share.
+    pub(crate) fn command(&self, name: &str, arguments: &[&str]) -> Command {
+        static TARGET: OnceLock<TempDir> = OnceLock::new();
+        let mut command = cuwheel(&self.tree.root);
+        command.arg(name).args(arguments);
+        for variable in ["PYTHONPATH", "CUWHEEL_REBUILD_ON_IMPORT"] {
+            command.env_remove(variable);
+        }
+        command.env("CARGO_TARGET_DIR", TARGET.get_or_init(|| tempfile::tempdir().unwrap()).path());
+        command
+    }
+
+    pub(crate) fn develop(&self, arguments: &[&str]) -> Ran {
+        run(&mut self.command("develop", arguments))
+    }
+
+    /// What `--check` says: whether the install is current, and why not.
+    #[track_caller]
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let ran = self.develop(&["--check", "--json"]);
+        let answer = ran.json();
+        assert_eq!((answer["current"].as_bool(), ran.code), (Some(ran.code == Some(0)), ran.code), "{answer}");
+        answer["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.tree.root.join(path)
+    }
+
+    /// The environment that is made where none is active.
+    pub(crate) fn python(&self) -> Command {
+        python_of(&self.path(".venv"))
+    }
+
+    /// Runs Python code away from the sources, and gives what it prints.
+    #[track_caller]
+    pub(crate) fn prints(&self, code: &str) -> String {
+        run(self.python().args(["-c", code])).expect_code(0).stdout.trim_end().to_owned()
+    }
+
+    /// Changes the native source, and with it the library.
+    pub(crate) fn change_source(&self, mark: &str) {
+        let library = std::fs::read_to_string(self.path("src/lib.rs")).unwrap();
+        let (code, _) = library.split_once("pub fn used() {").unwrap();
+        self.tree.write("src/lib.rs", format!("{code}pub fn used() {{ std::hint::black_box(\"MARK-{mark}\"); }}\n"));
+    }
+
+    pub(crate) fn library(&self) -> PathBuf {
+        self.path("python/small/_native.abi3.so")
+    }
+}
+
+/// Whether a library was built from the source with that mark.
+pub(crate) fn is_built_with(library: &Path, mark: &str) -> bool {
+    let (content, mark) = (std::fs::read(library).unwrap(), format!("MARK-{mark}"));
+    content.windows(mark.len()).any(|window| window == mark.as_bytes())
+}
+
+/// Python in an environment, as a user runs it.
+pub(crate) fn python_of(environment: &Path) -> Command {
+    let mut python = Command::new(environment.join("bin/python"));
+    scrub(&mut python);
+    for variable in ["PYTHONPATH", "CUWHEEL_REBUILD_ON_IMPORT", "CUWHEEL_PYTHON"] {
+        python.env_remove(variable);
+    }
+    python.current_dir(std::env::temp_dir());
+    python
+}
+
+/// Where an environment keeps what is installed.
+pub(crate) fn site_packages(environment: &Path) -> PathBuf {
+    let libraries = std::fs::read_dir(environment.join("lib")).unwrap();
+    libraries.map(|entry| entry.unwrap().path().join("site-packages")).find(|path| path.is_dir()).unwrap()
+}
