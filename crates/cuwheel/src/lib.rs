@@ -20,6 +20,7 @@ pub mod env_vars;
 pub mod environment;
 pub mod error;
 pub mod files;
+pub mod findings;
 pub mod floor;
 pub mod gpu;
 pub mod html_report;
