@@ -16,6 +16,7 @@ pub mod cargo_config;
 pub mod cargo_manifest;
 pub mod cli;
 pub mod commands;
+pub mod doctor;
 pub mod env_vars;
 pub mod environment;
 pub mod error;

@@ -1,0 +1,181 @@
+//! What the build uses and pyproject.toml does not declare (PK-30, PK-31).
+//!
+//! Not for what the package needs once it is installed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::super::facts::{Backend, ProjectFacts};
+use super::super::python::{self, PythonFile};
+use super::super::requirement::distribution_of;
+use super::super::{Diagnosis, Edit, catalog};
+use super::at;
+
+/// What every setuptools build has, and what comes with it.
+const ALWAYS: &[&str] = &["setuptools", "pip"];
+/// A build that takes whatever release of these it gets is not one that runs: the edit is a person's.
+const NEEDS_JUDGEMENT: &[&str] = &["torch", "cupy", "jax", "tensorflow", "pycuda", "numba"];
+
+/// A distribution that is used, and where first.
+struct Use {
+    path: String,
+    line: usize,
+    what: String,
+}
+
+pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
+    let mut uses: BTreeMap<String, Use> = BTreeMap::new();
+    let edits_path = facts.build_scripts().any(edits_path);
+    for script in facts.build_scripts() {
+        of_script(facts, script, edits_path, &mut uses);
+    }
+    if facts.is_native() {
+        of_sources(facts, &mut uses);
+        of_cmake(facts, &mut uses);
+        of_meson(facts, &mut uses);
+    }
+    // What one distribution brings along is not asked for again: torch has the headers of pybind11.
+    if facts.declares("torch") || uses.contains_key("torch") {
+        uses.remove("pybind11");
+    }
+    let is_legacy = facts.backend == Backend::Setuptools;
+    let has_wheel = |name: &str| name == "wheel" && (facts.declares("wheel") || !is_legacy);
+    for (name, used) in uses {
+        if facts.declares(&name) || ALWAYS.contains(&name.as_str()) || has_wheel(&name) {
+            continue;
+        }
+        report(facts, diagnosis, &name, &used);
+    }
+}
+
+fn report(facts: &ProjectFacts, diagnosis: &mut Diagnosis, name: &str, used: &Use) {
+    let requirement = if name == "numpy" { "numpy>=2.0".to_owned() } else { name.to_owned() };
+    let mut all: Vec<String> = facts.build_requires.iter().map(|placed| placed.requirement.text.clone()).collect();
+    if all.is_empty() && facts.backend == Backend::Setuptools {
+        all.push("setuptools".to_owned());
+    }
+    all.push(requirement.clone());
+    let quoted: Vec<String> = all.iter().map(|text| format!("\"{}\"", text.replace('"', "'"))).collect();
+    let line = format!("requires = [{}]", quoted.join(", "));
+    let has_table = facts.pyproject.as_ref().is_some_and(|file| file.item("build-system.requires").is_some());
+    let missing = if facts.pyproject.is_none() { ", and there is no pyproject.toml" } else { "" };
+    let finding = at(
+        &catalog::REQUIREMENT_UNDECLARED,
+        &used.path,
+        used.line,
+        format!("{} comes from {name}, which build-system.requires does not list{missing}", used.what),
+    );
+    let mut remedy = format!("write {line} in [build-system] of pyproject.toml");
+    if NEEDS_JUDGEMENT.contains(&name) {
+        let _ = write!(remedy, ", with the release of {name} that the wheel is for");
+    }
+    let edit = (has_table && !NEEDS_JUDGEMENT.contains(&name)).then_some(Edit::AddBuildRequirement(requirement));
+    diagnosis.add_with(finding.with_remedy(remedy), edit);
+}
+
+/// Whether a script changes where modules are looked for.
+fn edits_path(script: &PythonFile) -> bool {
+    script.calls.iter().any(|call| call.name.starts_with("sys.path."))
+        || script.assigns.iter().any(|assign| assign.target.starts_with("sys.path"))
+}
+
+fn of_script(facts: &ProjectFacts, script: &PythonFile, edits_path: bool, uses: &mut BTreeMap<String, Use>) {
+    for import in &script.imports {
+        // A helper may hold functions that this project does not call.
+        if import.in_function && !facts.entry_scripts.contains(&script.path) {
+            continue;
+        }
+        let is_checked = import.when.iter().any(|condition| condition.contains("TYPE_CHECKING"));
+        if import.level > 0 || import.standard || import.attempted || is_checked || import.module.is_empty() {
+            continue;
+        }
+        // `from cuda import pathfinder` is of another distribution than `cuda`.
+        let full =
+            import.names.first().map_or_else(|| import.module.clone(), |name| format!("{}.{name}", import.module));
+        let distribution = distribution_of(&full);
+        let is_backend_of = import.module.split('.').next() == Some("setuptools");
+        if is_backend_of || python::is_local(&facts.tree, &import.module, &script.path, &facts.backend_path, edits_path)
+        {
+            continue;
+        }
+        let top = import.module.split('.').next().unwrap_or_default().to_owned();
+        add(uses, distribution, &script.path, import.line, format!("the imported module {top}"));
+    }
+}
+
+fn add(uses: &mut BTreeMap<String, Use>, distribution: String, path: &str, line: usize, what: String) {
+    uses.entry(distribution).or_insert_with(|| Use { path: path.to_owned(), line, what });
+}
+
+/// Headers that a distribution of their own has.
+const HEADERS: &[(&str, &str)] = &[("numpy/", "numpy"), ("pybind11/", "pybind11"), ("nanobind/", "nanobind")];
+
+fn of_sources(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
+    let names_in_build = |word: &str| {
+        facts.cmake.iter().any(|file| {
+            file.commands.iter().any(|command| {
+                ["add_subdirectory", "fetchcontent_declare", "cpmaddpackage", "externalproject_add"]
+                    .contains(&command.name.as_str())
+                    && command.arguments.iter().any(|(text, _)| text.to_lowercase().contains(word))
+            })
+        })
+    };
+    for file in &facts.native {
+        for (header, line) in &file.includes {
+            let Some((_, name)) = HEADERS.iter().find(|(prefix, _)| header.starts_with(prefix)) else { continue };
+            let is_vendored = facts.tree.files().iter().any(|other| other.path.ends_with(&format!("/{header}")))
+                || names_in_build(name)
+                || (*name == "nanobind" && facts.tree.files().iter().any(|other| other.path.contains("/nanobind/")))
+                || (*name == "pybind11" && facts.tree.files().iter().any(|other| other.path.contains("pybind11/")));
+            if !is_vendored {
+                let what = if header.ends_with('/') {
+                    "the cimported module".to_owned()
+                } else {
+                    format!("the included {header}")
+                };
+                add(uses, (*name).to_owned(), &file.path, *line, what);
+            }
+        }
+    }
+}
+
+fn of_cmake(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
+    for file in &facts.cmake {
+        for command in file.commands.iter().filter(|command| command.name == "find_package" && command.when.is_empty())
+        {
+            let mut words = command.arguments.iter().map(|(text, _)| text.as_str());
+            let package = words.next().unwrap_or_default();
+            let is_required = words.clone().any(|word| word == "REQUIRED");
+            if !is_required {
+                continue;
+            }
+            let found = match package {
+                "pybind11" | "nanobind" => package,
+                "Torch" => "torch",
+                "Python" | "Python3" if words.clone().any(|word| word == "NumPy" || word == "Development.NumPy") => {
+                    "numpy"
+                }
+                _ => continue,
+            };
+            let is_fetched = facts.cmake.iter().flat_map(|file| &file.commands).any(|other| {
+                ["fetchcontent_declare", "add_subdirectory", "cpmaddpackage"].contains(&other.name.as_str())
+                    && other.arguments.iter().any(|(text, _)| text.contains(found))
+            });
+            if !is_fetched {
+                let what = format!("what find_package({package}) finds");
+                add(uses, found.to_owned(), &file.path, command.line, what);
+            }
+        }
+    }
+}
+
+fn of_meson(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
+    for file in &facts.meson {
+        for call in file.calls.iter().filter(|call| call.name == "dependency") {
+            let Some((name, _)) = call.texts.first() else { continue };
+            if ["numpy", "pybind11", "nanobind"].contains(&name.as_str()) {
+                add(uses, name.clone(), &file.path, call.line, format!("the dependency {name}"));
+            }
+        }
+    }
+}
