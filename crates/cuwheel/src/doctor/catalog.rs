@@ -23,6 +23,10 @@ catalog! {
         "pip and uv build in an empty environment: the build ends with `ModuleNotFoundError` or a missing header, and users \
          are told to switch isolation off.",
         "add it to build-system.requires in pyproject.toml";
+    REQUIREMENT_CONDITIONAL = "build/requirement-conditional", Note,
+        "what the build uses under a condition is declared",
+        "Where the condition holds, the build in an empty environment ends with `ModuleNotFoundError`.",
+        "add it to build-system.requires in pyproject.toml, or catch the ImportError";
     EDITABLE_COMMAND = "build/editable-command", Error,
         "setup.py knows the command editable_wheel",
         "`pip install -e .` calls editable_wheel, and neither develop nor build_ext by name: the extension is left out \

@@ -107,6 +107,7 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
     if let Some(root) = path.ancestors().find(is_project) {
         return Ok(root.to_path_buf());
     }
+    let missing = Failure::usage(format!("no pyproject.toml and no setup.py in {} or above it", path.display()));
     let inner: Vec<String> = Tree::read(&path)?
         .files()
         .iter()
@@ -114,10 +115,9 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
         .map(|file| path.join(file.directory()).display().to_string())
         .take(6)
         .collect();
-    Err(Failure::usage(format!("no pyproject.toml and no setup.py in {} or above it", path.display()))
-        .details(inner)
-        .remedy("give the directory of a project; those listed, if any, lie below")
-        .into())
+    let remedy =
+        if inner.is_empty() { "give the directory of a project" } else { "give one of these, which lie below" };
+    Err(missing.details(inner).remedy(remedy).into())
 }
 
 impl ProjectFacts {

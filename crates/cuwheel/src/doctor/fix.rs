@@ -194,7 +194,8 @@ mod tests {
     fn check(text: &str, edits: &[Edit], expected: &Expect) {
         let after = apply(text, edits).unwrap();
         after.parse::<DocumentMut>().unwrap();
-        expected.assert_eq(&difference("pyproject.toml", text, &after));
+        // Editors strip the space of an empty line.
+        expected.assert_eq(&difference("pyproject.toml", text, &after).replace("\n \n", "\n\n"));
     }
 
     fn numpy() -> Edit {
@@ -203,7 +204,10 @@ mod tests {
 
     #[test]
     fn requirements_are_added_in_the_layout_that_is_there() {
-        check("[build-system]\nrequires = [\"setuptools\"] # c\nbuild-backend = 'x'\n", &[numpy()], &expect![[r#"
+        check(
+            "[build-system]\nrequires = [\"setuptools\"] # c\nbuild-backend = 'x'\n",
+            &[numpy()],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,3 +1,3 @@
@@ -211,7 +215,8 @@ mod tests {
             -requires = ["setuptools"] # c
             +requires = ["setuptools", "numpy>=2.0"] # c
              build-backend = 'x'
-        "#]]);
+        "#]],
+        );
         check(
             "[build-system]\n# why\nrequires = [\n    # one\n    \"setuptools\", # c\n    'wheel',   # d\n    # end\n]\n",
             &[numpy(), Edit::AddBuildRequirement("ninja".to_owned())],
@@ -228,7 +233,10 @@ mod tests {
                  ]
             "#]],
         );
-        check("[build-system]\nrequires = [\n  \"a\",\n  \"b\" # c\n]\n", &[numpy()], &expect![[r#"
+        check(
+            "[build-system]\nrequires = [\n  \"a\",\n  \"b\" # c\n]\n",
+            &[numpy()],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,5 +1,6 @@
@@ -239,15 +247,20 @@ mod tests {
             +  "b", # c
             +  "numpy>=2.0",
              ]
-        "#]]);
-        check("[build-system]\nrequires = []\n", &[numpy()], &expect![[r#"
+        "#]],
+        );
+        check(
+            "[build-system]\nrequires = []\n",
+            &[numpy()],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,2 +1,2 @@
              [build-system]
             -requires = []
             +requires = ["numpy>=2.0"]
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -269,20 +282,27 @@ mod tests {
                  ]
             "#]],
         );
-        check("[project]\nname = 'p'\n", &[Edit::RequiresPython(">=3.11".to_owned())], &expect![[r#"
+        check(
+            "[project]\nname = 'p'\n",
+            &[Edit::RequiresPython(">=3.11".to_owned())],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,2 +1,3 @@
              [project]
              name = 'p'
             +requires-python = ">=3.11"
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn cache_keys_are_added_or_made() {
         let keys = Edit::CacheKeys(vec!["pyproject.toml".to_owned(), "**/*.rs".to_owned()]);
-        check("[project]\nname = 'p'\n\n[tool.uv]\n# c\ndev = 1\n\n[tool.z]\n", &[keys.clone()], &expect![[r#"
+        check(
+            "[project]\nname = 'p'\n\n[tool.uv]\n# c\ndev = 1\n\n[tool.z]\n",
+            &[keys.clone()],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -4,5 +4,9 @@
@@ -295,8 +315,12 @@ mod tests {
             +]
  
              [tool.z]
-        "#]]);
-        check("[project]\nname = 'p'\n", &[keys.clone()], &expect![[r#"
+        "#]],
+        );
+        check(
+            "[project]\nname = 'p'\n",
+            &[keys.clone()],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,2 +1,8 @@
@@ -308,14 +332,19 @@ mod tests {
             +    { file = "pyproject.toml" },
             +    { file = "**/*.rs" },
             +]
-        "#]]);
-        check("[tool.uv]\ncache-keys = [{ file = 'a' }] # c\n", &[keys], &expect![[r#"
+        "#]],
+        );
+        check(
+            "[tool.uv]\ncache-keys = [{ file = 'a' }] # c\n",
+            &[keys],
+            &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
             @@ -1,2 +1,2 @@
              [tool.uv]
             -cache-keys = [{ file = 'a' }] # c
             +cache-keys = [{ file = 'a' }, { file = "pyproject.toml" }, { file = "**/*.rs" }] # c
-        "#]]);
+        "#]],
+        );
     }
 }

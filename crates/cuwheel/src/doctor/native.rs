@@ -24,6 +24,8 @@ pub(super) struct NativeFile {
     pub(super) includes: Vec<(String, usize)>,
     /// Texts, but for those that something is compared with.
     pub(super) texts: Vec<(String, usize)>,
+    /// Those of them whose statement speaks of libraries or of loading.
+    pub(super) libraries: Vec<(String, usize)>,
     pub(super) capsules: Vec<Capsule>,
     /// Names of the Python modules that are defined here.
     pub(super) modules: Vec<String>,
@@ -53,11 +55,10 @@ pub(super) fn kind_of(file: &TreeFile) -> Option<Kind> {
     }
 }
 
-/// What makes a file worth taking apart.
+/// What makes a file worth reading: headers that a distribution of their own has.
+const HEADERS: &[&str] = &["numpy", "pybind11/", "nanobind/"];
+/// What makes it worth taking apart.
 const WORDS: &[&str] = &[
-    "numpy",
-    "pybind11",
-    "nanobind",
     "PyCapsule",
     "PyInit_",
     "PYBIND11_MODULE",
@@ -68,26 +69,24 @@ const WORDS: &[&str] = &[
     "pymodule",
     "rustc-link-lib",
     "#[link",
-    "sm_",
-    "compute_",
 ];
 
 /// The sources that hold something, in the order of paths; tests and other projects' sources are left out.
 pub(super) fn read(tree: &Tree) -> Vec<NativeFile> {
-    let mut found = Vec::new();
+    let (mut found, mut shared) = (Vec::new(), BTreeMap::new());
     for file in tree.product() {
         let Some(kind) = kind_of(file) else { continue };
         let Some(text) = tree.text(&file.path) else { continue };
         // A header that several files include may name a capsule for all of them.
-        if WORDS.iter().any(|word| text.contains(word)) {
+        let is_header = ["h", "hh", "hpp", "hxx", "cuh"].contains(&file.extension());
+        if is_header && (text.contains("_API\"") || text.to_lowercase().contains("capsule")) {
+            shared.extend(tokens::named_texts(&tokens::tokens(&text, language(kind))));
+        }
+        let is_script = kind == Kind::Rust && file.name() == "build.rs";
+        if is_script || HEADERS.iter().chain(WORDS).any(|word| text.contains(word)) {
             found.push((file.path.clone(), kind, text));
         }
     }
-    let shared: BTreeMap<String, String> = found
-        .iter()
-        .filter(|(path, ..)| ["h", "hh", "hpp", "hxx", "cuh", "rs"].contains(&tree::extension(path)))
-        .flat_map(|(_, kind, text)| tokens::named_texts(&tokens::tokens(text, language(*kind))))
-        .collect();
     found.iter().map(|(path, kind, text)| NativeFile::read(path, *kind, text, &shared)).collect()
 }
 
@@ -101,14 +100,18 @@ fn language(kind: Kind) -> Language {
 
 impl NativeFile {
     fn read(path: &str, kind: Kind, text: &str, shared: &BTreeMap<String, String>) -> Self {
-        let tokens = tokens::tokens(text, language(kind));
+        let is_deep = WORDS.iter().any(|word| text.contains(word)) || kind == Kind::Rust;
+        let tokens = if is_deep { tokens::tokens(text, language(kind)) } else { Vec::new() };
         let mut names = shared.clone();
-        names.extend(tokens::named_texts(&tokens));
+        if text.contains("PyCapsule") {
+            names.extend(tokens::named_texts(&tokens));
+        }
         Self {
             path: path.to_owned(),
             kind,
             includes: includes(text, kind),
-            texts: texts(&tokens),
+            texts: texts(&tokens, |_| true),
+            libraries: texts(&tokens, speaks_of_libraries),
             capsules: capsules(&tokens, &names),
             modules: modules(&tokens, kind, path),
             numpy_target: numpy_target(&tokens),
@@ -136,7 +139,17 @@ fn includes(text: &str, kind: Kind) -> Vec<(String, usize)> {
     text.lines().enumerate().filter_map(|(index, line)| Some((header(line)?, index + 1))).collect()
 }
 
-fn texts(tokens: &[Placed<'_>]) -> Vec<(String, usize)> {
+/// Whether a word before a text says that it is the name of a library.
+fn speaks_of_libraries(statement: &[Placed<'_>]) -> bool {
+    statement.iter().any(|placed| match placed.token {
+        Token::Word(word) => ["dlopen", "lib", "load"].iter().any(|part| word.to_lowercase().contains(part)),
+        _ => false,
+    })
+}
+
+/// Texts of statements that `wants` takes by what comes before the text.
+fn texts(tokens: &[Placed<'_>], wants: fn(&[Placed<'_>]) -> bool) -> Vec<(String, usize)> {
+    const LONGEST_STATEMENT: usize = 40;
     const COMPARES: &[&str] =
         &["strcmp", "strncmp", "strstr", "contains", "find", "starts_with", "ends_with", "assert", "assert_eq"];
     let mut found = Vec::new();
@@ -145,7 +158,8 @@ fn texts(tokens: &[Placed<'_>]) -> Vec<(String, usize)> {
         let before = tokens[index.saturating_sub(8)..index].iter().rev().take_while(|placed| !placed.is_mark(';'));
         let is_compared = before.clone().any(|placed| COMPARES.iter().any(|word| placed.is_word(word)))
             || before.take(2).filter(|placed| placed.is_mark('=') || placed.is_mark('!')).count() == 2;
-        if !is_compared {
+        let start = tokens[..index].iter().rposition(|placed| placed.is_mark(';')).map_or(0, |end| end + 1);
+        if !is_compared && wants(&tokens[start.max(index.saturating_sub(LONGEST_STATEMENT))..index]) {
             found.push((text.clone(), placed.line));
         }
     }
@@ -268,6 +282,9 @@ mod tests {
     fn what_is_compared_is_no_text_that_is_used() {
         let found = file("m.c", Kind::C, "if (strstr(path, \"libcuda.so\")) dlopen(\"libcuda.so.1\", 1);");
         assert_eq!(found.texts, [("libcuda.so.1".to_owned(), 1)]);
+        assert_eq!(found.libraries, found.texts);
+        let found = file("lib.rs", Kind::Rust, "let path = directory.join(\"libcuda.so\");");
+        assert_eq!((found.texts.len(), found.libraries.len()), (1, 0));
     }
 
     #[test]

@@ -191,28 +191,36 @@ pub(super) fn build_scripts(tree: &Tree, first: &[String], places: &[String]) ->
         let own = path.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned();
         // A script that edits sys.path may import from anywhere in the project.
         let anywhere = text.contains("sys.path");
-        for module in imported_modules(&text) {
+        // What a helper imports in a function, it may import for another project.
+        for module in imported_modules(&text, first.contains(&path)) {
+            let top = module.trim_start_matches('.').split('.').next().unwrap_or_default();
             let mut places: Vec<String> = places.iter().cloned().chain([String::new(), own.clone()]).collect();
             if anywhere {
-                places.extend(directories_with(
-                    tree,
-                    module.trim_start_matches('.').split('.').next().unwrap_or_default(),
-                ));
+                places.extend(directories_with(tree, top));
             }
-            for candidate in candidates(&module, &own, &places) {
-                if tree.has(&candidate) && !found.contains(&candidate) {
-                    found.push(candidate);
-                }
-            }
+            let there = candidates(&module, &own, &places).into_iter().filter(|candidate| tree.has(candidate));
+            let fresh: Vec<String> =
+                there.filter(|path| !found.contains(path) && !is_in_large_package(tree, path)).collect();
+            found.extend(fresh);
         }
     }
     found
 }
 
-/// Names of modules that lines import: `from a.b import c, d` gives `a.b`, `a.b.c` and `a.b.d`.
-fn imported_modules(text: &str) -> Vec<String> {
+/// Whether a file is in a package that is the product rather than a help to build it: of those, the version is taken.
+fn is_in_large_package(tree: &Tree, path: &str) -> bool {
+    const LARGEST_HELPER: usize = 40;
+    let Some((top, _)) = path.split_once('/') else { return false };
+    let prefix = format!("{top}/");
+    tree.files().iter().filter(|file| file.extension() == "py" && file.path.starts_with(&prefix)).count()
+        > LARGEST_HELPER
+}
+
+/// Names of modules that lines import: `from a.b import c, d` gives `a.b`, `a.b.c` and `a.b.d`. Indented lines count with
+/// `everywhere`.
+fn imported_modules(text: &str, everywhere: bool) -> Vec<String> {
     let mut found = Vec::new();
-    for line in text.lines().map(str::trim_start) {
+    for line in text.lines().map(|line| if everywhere { line.trim_start() } else { line }) {
         if let Some(rest) = line.strip_prefix("from ") {
             let Some((module, names)) = rest.split_once(" import ") else { continue };
             let module = module.trim();
@@ -276,9 +284,10 @@ mod tests {
     #[test]
     fn imports_are_followed_into_the_project() {
         assert_eq!(
-            imported_modules("import os, a.b as c\n    from x.y import (z as q, w)\nfrom . import p\n"),
+            imported_modules("import os, a.b as c\n    from x.y import (z as q, w)\nfrom . import p\n", true),
             ["os", "a.b", "x.y", "x.y.z", "x.y.w", ".", ".p"]
         );
+        assert_eq!(imported_modules("import os\n    import c\n", false), ["os"]);
         assert_eq!(candidates(".p", "tools/inner", &[]), ["tools/inner/p.py", "tools/inner/p/__init__.py"]);
         assert_eq!(candidates("..p", "tools/inner", &[])[0], "tools/p.py");
         assert_eq!(candidates("a.b", "", &[String::new(), "install".to_owned()])[2], "install/a/b.py");

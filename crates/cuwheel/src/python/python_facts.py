@@ -69,7 +69,7 @@ def key_of(node):
 
 class Reader(ast.NodeVisitor):
     def __init__(self, source):
-        self.source = source
+        self.lines = source.splitlines(keepends=True)
         self.conditions, self.functions, self.attempts = [], [], 0
         self.facts = {"imports": [], "calls": [], "assigns": [], "strings": [], "argv": []}
         self.literals = {}
@@ -78,8 +78,13 @@ class Reader(ast.NodeVisitor):
         self.facts[kind].append({"line": node.lineno, "when": list(self.conditions), **fields})
 
     def condition(self, node):
-        segment = ast.get_source_segment(self.source, node) or ""
-        return segment[:300]
+        """The source of a condition. `ast.get_source_segment` would split the whole file each time."""
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
+        if not lines:
+            return ""
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines)[:300].decode("utf-8", "replace")
 
     def visit_If(self, node):
         self.visit_argv(node.test)
@@ -227,8 +232,7 @@ def read(path):
         with open(path, "rb") as stream:
             content = stream.read()
         tree = ast.parse(content, path)
-        source = content.decode("utf-8", "replace")
-        reader = Reader(source)
+        reader = Reader(content)
         reader.visit(tree)
     except SyntaxError as error:
         return {"path": path, "error": "line {}: {}".format(error.lineno or 1, error.msg)}

@@ -2,6 +2,9 @@
 
 mod check_wheel;
 mod command_line;
+mod doctor_corpus;
+mod doctor_counterparts;
+mod doctor_rules;
 mod environments;
 mod front_ends;
 mod gpu_bundle;

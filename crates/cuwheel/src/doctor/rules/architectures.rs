@@ -226,7 +226,9 @@ fn number_of(name: &str) -> Option<u32> {
 /// Builds that ask the machine's GPU, where none was named.
 fn of_machine(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     for script in facts.build_scripts() {
-        decided_by_machine(script, diagnosis);
+        if facts.entry_scripts.contains(&script.path) {
+            decided_by_machine(script, diagnosis);
+        }
         // Whoever asks for `native` wants the machine's own.
         let calls = script.calls.iter().filter(|call| !call.when.iter().any(|condition| condition.contains("native")));
         for call in calls {

@@ -24,7 +24,7 @@ fn loads(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
         (file.path.as_str(), texts)
     });
     let native = facts.native.iter().map(|file| {
-        let texts: Vec<(&str, usize)> = file.texts.iter().map(|(text, line)| (text.as_str(), *line)).collect();
+        let texts: Vec<(&str, usize)> = file.libraries.iter().map(|(text, line)| (text.as_str(), *line)).collect();
         (file.path.as_str(), texts)
     });
     for (path, texts) in python.chain(native) {

@@ -21,6 +21,7 @@ struct Use {
     path: String,
     line: usize,
     what: String,
+    is_conditional: bool,
 }
 
 pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
@@ -38,39 +39,47 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     if facts.declares("torch") || uses.contains_key("torch") {
         uses.remove("pybind11");
     }
-    let is_legacy = facts.backend == Backend::Setuptools;
-    let has_wheel = |name: &str| name == "wheel" && (facts.declares("wheel") || !is_legacy);
-    for (name, used) in uses {
-        if facts.declares(&name) || ALWAYS.contains(&name.as_str()) || has_wheel(&name) {
-            continue;
+    let has_wheel = facts.declares("wheel") || facts.backend != Backend::Setuptools;
+    let is_given = |name: &str| facts.declares(name) || ALWAYS.contains(&name) || (name == "wheel" && has_wheel);
+    uses.retain(|name, _| !is_given(name));
+    let (always, sometimes): (Vec<_>, Vec<_>) = uses.iter().partition(|(_, used)| !used.is_conditional);
+    let line = requires_line(facts, &always);
+    let missing = if facts.pyproject.is_none() { ", and there is no pyproject.toml" } else { "" };
+    let message = |name: &str, used: &Use| {
+        format!("{} comes from {name}, which build-system.requires does not list{missing}", used.what)
+    };
+    for (name, used) in always {
+        let finding = at(&catalog::REQUIREMENT_UNDECLARED, &used.path, used.line, message(name, used));
+        let mut remedy = format!("write {line} in [build-system] of pyproject.toml");
+        if NEEDS_JUDGEMENT.contains(&name.as_str()) {
+            let _ = write!(remedy, ", with the release of {name} that the wheel is for");
         }
-        report(facts, diagnosis, &name, &used);
+        diagnosis.add_with(finding.with_remedy(remedy), edit(facts, name));
+    }
+    for (name, used) in sometimes {
+        diagnosis.add(at(&catalog::REQUIREMENT_CONDITIONAL, &used.path, used.line, message(name, used)));
     }
 }
 
-fn report(facts: &ProjectFacts, diagnosis: &mut Diagnosis, name: &str, used: &Use) {
-    let requirement = if name == "numpy" { "numpy>=2.0".to_owned() } else { name.to_owned() };
+/// The requirement that is written for a distribution.
+fn requirement(name: &str) -> String {
+    if name == "numpy" { "numpy>=2.0".to_owned() } else { name.to_owned() }
+}
+
+fn edit(facts: &ProjectFacts, name: &str) -> Option<Edit> {
+    let has_table = facts.pyproject.as_ref().is_some_and(|file| file.item("build-system.requires").is_some());
+    (has_table && !NEEDS_JUDGEMENT.contains(&name)).then(|| Edit::AddBuildRequirement(requirement(name)))
+}
+
+/// `requires = […]` with everything that is missing.
+fn requires_line(facts: &ProjectFacts, missing: &[(&String, &Use)]) -> String {
     let mut all: Vec<String> = facts.build_requires.iter().map(|placed| placed.requirement.text.clone()).collect();
     if all.is_empty() && facts.backend == Backend::Setuptools {
         all.push("setuptools".to_owned());
     }
-    all.push(requirement.clone());
+    all.extend(missing.iter().map(|(name, _)| requirement(name)));
     let quoted: Vec<String> = all.iter().map(|text| format!("\"{}\"", text.replace('"', "'"))).collect();
-    let line = format!("requires = [{}]", quoted.join(", "));
-    let has_table = facts.pyproject.as_ref().is_some_and(|file| file.item("build-system.requires").is_some());
-    let missing = if facts.pyproject.is_none() { ", and there is no pyproject.toml" } else { "" };
-    let finding = at(
-        &catalog::REQUIREMENT_UNDECLARED,
-        &used.path,
-        used.line,
-        format!("{} comes from {name}, which build-system.requires does not list{missing}", used.what),
-    );
-    let mut remedy = format!("write {line} in [build-system] of pyproject.toml");
-    if NEEDS_JUDGEMENT.contains(&name) {
-        let _ = write!(remedy, ", with the release of {name} that the wheel is for");
-    }
-    let edit = (has_table && !NEEDS_JUDGEMENT.contains(&name)).then_some(Edit::AddBuildRequirement(requirement));
-    diagnosis.add_with(finding.with_remedy(remedy), edit);
+    format!("requires = [{}]", quoted.join(", "))
 }
 
 /// Whether a script changes where modules are looked for.
@@ -98,13 +107,26 @@ fn of_script(facts: &ProjectFacts, script: &PythonFile, edits_path: bool, uses: 
         {
             continue;
         }
-        let top = import.module.split('.').next().unwrap_or_default().to_owned();
-        add(uses, distribution, &script.path, import.line, format!("the imported module {top}"));
+        let top = import.module.split('.').next().unwrap_or_default();
+        let is_conditional = import.when.iter().any(|condition| !condition.contains("__name__"));
+        let (path, line, what) = (script.path.clone(), import.line, format!("the imported module {top}"));
+        add(uses, distribution, Use { path, line, what, is_conditional });
     }
 }
 
-fn add(uses: &mut BTreeMap<String, Use>, distribution: String, path: &str, line: usize, what: String) {
-    uses.entry(distribution).or_insert_with(|| Use { path: path.to_owned(), line, what });
+/// Keeps the first use, and one without a condition rather than one with.
+fn add(uses: &mut BTreeMap<String, Use>, distribution: String, used: Use) {
+    match uses.get(&distribution) {
+        Some(known) if !known.is_conditional || used.is_conditional => {}
+        _ => {
+            uses.insert(distribution, used);
+        }
+    }
+}
+
+/// Adds a use that no condition is around.
+fn add_always(uses: &mut BTreeMap<String, Use>, distribution: &str, path: &str, line: usize, what: String) {
+    add(uses, distribution.to_owned(), Use { path: path.to_owned(), line, what, is_conditional: false });
 }
 
 /// Headers that a distribution of their own has.
@@ -133,7 +155,7 @@ fn of_sources(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
                 } else {
                     format!("the included {header}")
                 };
-                add(uses, (*name).to_owned(), &file.path, *line, what);
+                add_always(uses, name, &file.path, *line, what);
             }
         }
     }
@@ -163,7 +185,7 @@ fn of_cmake(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
             });
             if !is_fetched {
                 let what = format!("what find_package({package}) finds");
-                add(uses, found.to_owned(), &file.path, command.line, what);
+                add_always(uses, found, &file.path, command.line, what);
             }
         }
     }
@@ -174,7 +196,7 @@ fn of_meson(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
         for call in file.calls.iter().filter(|call| call.name == "dependency") {
             let Some((name, _)) = call.texts.first() else { continue };
             if ["numpy", "pybind11", "nanobind"].contains(&name.as_str()) {
-                add(uses, name.clone(), &file.path, call.line, format!("the dependency {name}"));
+                add_always(uses, name, &file.path, call.line, format!("the dependency {name}"));
             }
         }
     }

@@ -40,13 +40,9 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     }
     let given = file.item("tool.uv.cache-keys").map(given).unwrap_or_default();
     let has_keys = file.item("tool.uv.cache-keys").is_some();
-    let watches = |path: &str| {
-        let matches = |pattern: &String| {
-            let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-            glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
-        };
-        given.iter().any(matches)
-    };
+    let globs = given.iter().filter_map(|pattern| GlobBuilder::new(pattern).literal_separator(true).build().ok());
+    let globs: Vec<_> = globs.map(|glob| glob.compile_matcher()).collect();
+    let watches = |path: &str| globs.iter().any(|glob| glob.is_match(path));
     let mut missing: Vec<String> = Vec::new();
     let is_of_rust = |name: &str| name == "rs" || name.starts_with("Cargo");
     let sources = SOURCES.iter().filter(|(extensions, _)| facts.compiles_rust() || !is_of_rust(extensions[0]));
