@@ -151,7 +151,7 @@ class Reader(ast.NodeVisitor):
             self.assigned(node, [node.target], node.value)
 
     def assigned(self, node, targets, value):
-        for target in targets:
+        for target in flattened(targets):
             name = dotted(target)
             if isinstance(target, ast.Name):
                 self.literals[name] = texts_below(value)
@@ -217,6 +217,15 @@ class Reader(ast.NodeVisitor):
             if isinstance(node, ast.Name):
                 texts.extend(self.literals.get(node.id, []))
         self.add("argv", test, texts=texts)
+
+
+def flattened(targets):
+    """The targets of an assignment, with those in tuples and lists."""
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            yield from flattened(target.elts)
+        else:
+            yield target
 
 
 def dictionary_keys(node):

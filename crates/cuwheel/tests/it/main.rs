@@ -2,8 +2,10 @@
 
 mod check_wheel;
 mod command_line;
+mod doctor_command;
 mod doctor_corpus;
 mod doctor_counterparts;
+mod doctor_projects;
 mod doctor_rules;
 mod environments;
 mod front_ends;

@@ -40,8 +40,8 @@ fn of_rust(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     let edit = Some(Edit::RequiresPython(format!(">={major}.{minor}")));
     let promised = facts.requires_python().map(|(text, ..)| (floor_of_specifier(&text), text));
     let message = match promised {
-        // A bare `abi3` takes whatever Python there is.
-        None if wanted > (3, 7) => format!("{feature} is asked for, and requires-python is not set"),
+        // Where nothing is promised, what every living Python has is no surprise.
+        None if wanted > (3, 9) => format!("{feature} is asked for, and requires-python is not set"),
         Some((floor, text)) if floor.is_none_or(|floor| floor < wanted) && wanted > (3, 7) => {
             format!("{feature} is asked for, and requires-python is {text}")
         }
@@ -84,12 +84,12 @@ fn of_setuptools(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
             Some((floor_of_macro(value)?, line))
         });
         let newest = macros.max();
-        if let (Some((tagged, path, place)), Some((floor, line))) = (&tag, newest)
+        if let (Some((tagged, path, place)), Some((floor, _))) = (&tag, newest)
             && defines
             && *tagged < floor
         {
             let message = format!(
-                "the tag cp{}{} promises an older Python than the limited API of 3.{} in {}:{line}",
+                "the tag cp{}{} promises an older Python than the limited API of 3.{} in {}",
                 tagged.0, tagged.1, floor.1, script.path
             );
             let remedy = format!("write cp3{} for the tag, or define an older limited API", floor.1);

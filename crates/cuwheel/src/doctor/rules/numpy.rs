@@ -30,8 +30,7 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
         .is_some_and(|file| file.texts_of("project.dynamic").iter().any(|(text, _)| text == "dependencies"));
     match at_run_time.first() {
         Some(placed) => {
-            let message =
-                format!("{} has no lower bound, and {path}:{line} uses NumPy's C API", placed.requirement.text);
+            let message = format!("{} has no lower bound, and {path} uses NumPy's C API", placed.requirement.text);
             let finding = at(&catalog::NUMPY_FLOOR, &placed.path, placed.line, message);
             let edit = (placed.path == "pyproject.toml" && !is_dynamic).then(|| Edit::NumpyFloor(floor.to_owned()));
             diagnosis.add_with(

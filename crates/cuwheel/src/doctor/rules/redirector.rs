@@ -38,12 +38,17 @@ fn missing_in_editable(facts: &ProjectFacts, name: &str, diagnosis: &mut Diagnos
     else {
         return;
     };
+    let classes = || {
+        let of_calls = script.calls.iter().flat_map(|call| call.keys.get("cmdclass").into_iter().flatten());
+        let of_assigns = script.assigns.iter().filter(|assign| assign.target.to_lowercase().contains("cmdclass"));
+        of_calls.chain(of_assigns.flat_map(|assign| assign.keys.iter().chain(&assign.key)))
+    };
     let names_a_command = |command: &str| {
-        let imports = script
+        let is_imported = script
             .imports
             .iter()
             .any(|import| import.module.ends_with(command) || import.names.iter().any(|name| name == command));
-        imports || script.strings.iter().any(|text| text.text == command)
+        is_imported || classes().any(|class| class == command)
     };
     let copies = ["build_py", "install_lib", "install", "bdist_wheel"].iter().any(|command| names_a_command(command));
     if copies && !names_a_command("editable_wheel") && !names_a_command("develop") {
