@@ -197,7 +197,8 @@ impl Plan {
         if edits.is_empty() {
             return Ok(None);
         }
-        let path = self.root.join("pyproject.toml");
+        // A link stays one.
+        let path = fs_err::canonicalize(self.root.join("pyproject.toml"))?;
         let before = fs_err::read_to_string(&path)?;
         let after = fix::apply(&before, &edits)?;
         let difference = fix::difference("pyproject.toml", &before, &after);
@@ -252,7 +253,7 @@ impl Plan {
     fn render_look(&self, look: &Look, machine: Option<&Machine>) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
-            let _ = writeln!(text, "{name:9} {value}");
+            let _ = writeln!(text, "{name:9} {}", findings::printable(value));
         };
         let facts = &look.facts;
         let name = facts.name().unwrap_or("a project without a name");

@@ -28,7 +28,10 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     for edit in edits {
         edit.apply(&mut document);
     }
-    Ok(document.to_string())
+    let after = document.to_string();
+    // toml_edit writes line feeds only.
+    let has_carriage_returns = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
+    Ok(if has_carriage_returns { after.replace('\n', "\r\n") } else { after })
 }
 
 /// What changes, as `diff -u` writes it.
@@ -264,6 +267,13 @@ mod tests {
     }
 
     #[test]
+    fn line_ends_stay_as_they_are() {
+        let text = "[build-system]\r\nrequires = [\r\n  \"a\",\r\n]\r\n# end\r\n";
+        let expected = "[build-system]\r\nrequires = [\r\n  \"a\",\r\n  \"numpy>=2.0\",\r\n]\r\n# end\r\n";
+        assert_eq!(apply(text, &[numpy()]).unwrap(), expected);
+    }
+
+    #[test]
     fn floors_keep_what_else_is_said() {
         check(
             "[project]\nrequires-python = '>=3.8,<4' # c\ndependencies = [\n  'numpy<3; x', # n\n  'numpydoc',\n]\n",
@@ -301,7 +311,7 @@ mod tests {
         let keys = Edit::CacheKeys(vec!["pyproject.toml".to_owned(), "**/*.rs".to_owned()]);
         check(
             "[project]\nname = 'p'\n\n[tool.uv]\n# c\ndev = 1\n\n[tool.z]\n",
-            &[keys.clone()],
+            std::slice::from_ref(&keys),
             &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml
@@ -319,7 +329,7 @@ mod tests {
         );
         check(
             "[project]\nname = 'p'\n",
-            &[keys.clone()],
+            std::slice::from_ref(&keys),
             &expect![[r#"
             --- a/pyproject.toml
             +++ b/pyproject.toml

@@ -9,7 +9,8 @@ use crate::support::interpreter;
 #[track_caller]
 fn check(files: &'static str, expected: &Expect) {
     let found = shown(&examine(&Subject::Project(files), &interpreter().base_executable));
-    expected.assert_eq(&found.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let end = if found.is_empty() { "" } else { "\n" };
+    expected.assert_eq(&(found.join("\n") + end));
 }
 
 /// A compiler of kernels with extension modules in C, as it was when an editable install had none of them.
@@ -408,7 +409,7 @@ bool init()
     );
 }
 
-/// Layers for several frameworks: a CMake library that is linked to the driver, loaded by hand.
+/// Layers for several frameworks: a `CMake` library that is linked to the driver, loaded by hand.
 #[test]
 fn layers_that_are_linked_to_the_driver_and_loaded_by_hand() {
     check(
@@ -637,7 +638,7 @@ from libc.stdint cimport int32_t
     );
 }
 
-/// A memory manager behind an adapter that writes requirements itself, and a library that is fetched by CMake.
+/// A memory manager behind an adapter that writes requirements itself, and a library that is fetched by `CMake`.
 #[test]
 fn a_backend_behind_an_adapter() {
     check(

@@ -7,6 +7,7 @@ mod doctor_corpus;
 mod doctor_counterparts;
 mod doctor_projects;
 mod doctor_rules;
+mod doctor_templates;
 mod environments;
 mod front_ends;
 mod gpu_bundle;

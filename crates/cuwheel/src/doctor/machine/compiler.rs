@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::env_vars;
 use crate::process::{Process, find_program};
+
+/// What a compiler may take to say what it is.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Whose compiler it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,7 @@ impl Compiler {
     }
 
     fn ask(found_by: &str, path: &Path) -> Option<Self> {
-        let finished = Process::new(path).arg("-v").capture().ok()?;
+        let finished = Process::new(path).arg("-v").deadline(DEADLINE).capture().ok()?;
         let (family, version) = identify(&finished.stderr)?;
         let major = version.split('.').next()?.parse().ok()?;
         Some(Self { found_by: found_by.to_owned(), path: path.to_path_buf(), family, major, version })

@@ -5,13 +5,17 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::env_vars;
 use crate::error::Result;
 use crate::files;
-use crate::process::{Process, find_program};
+use crate::process::{Process, check_interrupted, find_program};
+
+/// What a compiler may take to say what it knows.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A toolkit that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,9 +44,10 @@ impl fmt::Display for Toolkit {
         }
         write!(formatter, " by {}, in {}", self.found_by, self.root.display())?;
         if self.nvcc.is_none() {
-            formatter.write_str(", without nvcc")?;
+            return formatter.write_str(", without nvcc");
         }
-        Ok(())
+        let names: Vec<String> = self.architectures.iter().map(ToString::to_string).collect();
+        if names.is_empty() { Ok(()) } else { write!(formatter, ", for {}", names.join(" ")) }
     }
 }
 
@@ -62,7 +67,8 @@ impl Toolkit {
     fn at(found_by: &str, root: &Path) -> Result<Self> {
         let nvcc = Some(root.join("bin/nvcc")).filter(|path| files::is_executable(path));
         let header = |name: &str| {
-            let places = ["include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"];
+            // The last is Debian's: its toolkit is in /usr/lib, and its headers in /usr/include.
+            let places = ["include", "targets/x86_64-linux/include", "targets/sbsa-linux/include", "../../include"];
             places.iter().find_map(|place| std::fs::read_to_string(root.join(place).join(name)).ok())
         };
         let bounds = header("crt/host_config.h").map(|text| bounds(&text)).unwrap_or_default();
@@ -73,14 +79,21 @@ impl Toolkit {
         let mut architectures = Vec::new();
         if let Some(nvcc) = &nvcc {
             if version.is_none() {
-                version = asked_version(&Process::new(nvcc).arg("--version").capture()?.stdout);
+                version = asked_version(&answer(nvcc, "--version")?);
             }
-            architectures = asked_architectures(&Process::new(nvcc).arg("--list-gpu-code").capture()?.stdout);
+            architectures = asked_architectures(&answer(nvcc, "--list-gpu-code")?);
         }
         let (newest_gcc, newest_clang) = bounds;
         let (found_by, root) = (found_by.to_owned(), root.to_path_buf());
         Ok(Self { found_by, root, nvcc, version, newest_gcc, newest_clang, architectures })
     }
+}
+
+/// What a program answers; nothing, where it does not run or takes too long.
+fn answer(program: &Path, question: &str) -> Result<String> {
+    let finished = Process::new(program).arg(question).deadline(DEADLINE).capture();
+    check_interrupted()?;
+    Ok(finished.map(|finished| finished.stdout).unwrap_or_default())
 }
 
 /// The toolkits in the order of precedence, and the places that were looked in. A place that leads to one that was found
