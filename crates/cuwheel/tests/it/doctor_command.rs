@@ -96,7 +96,7 @@ fn fix_shows_the_difference_and_edits_only_without_dry_run() {
         -dependencies = ["numpy"] # arrays
         +dependencies = ["numpy>=1.23.3"] # arrays
     "#]]
-    .assert_eq(&difference);
+    .assert_eq(&difference.replace("\n \n", "\n\n"));
     let read = || std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();
     assert_eq!(read(), PYPROJECT);
 

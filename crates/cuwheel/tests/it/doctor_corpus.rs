@@ -23,8 +23,14 @@ pub(crate) enum Subject {
     Machine(Box<Machine>, Needs),
 }
 
-const fn project(rule: &'static str, what: &'static str, files: &'static str) -> Case {
-    Case { rule, what, subject: Subject::Project(files) }
+/// The projects of a text: each after a line `##### RULE: WHAT`, as [`write()`] takes them.
+pub(crate) fn projects(text: &'static str) -> Vec<Case> {
+    let case = |part: &'static str| {
+        let (head, files) = part.split_once('\n').expect("files after the line");
+        let (rule, what) = head.split_once(": ").expect("a rule and what is special");
+        Case { rule, what, subject: Subject::Project(files) }
+    };
+    text.split("##### ").skip(1).map(case).collect()
 }
 
 fn machine(rule: &'static str, what: &'static str, change: impl FnOnce(&mut Machine, &mut Needs)) -> Case {
@@ -119,208 +125,9 @@ fn compiler(major: u32) -> Compiler {
 
 /// Subjects that break a rule, in the order of the catalog.
 pub(crate) fn faulty() -> Vec<Case> {
-    let mut cases = faulty_builds();
-    cases.extend(faulty_sources());
+    let mut cases = projects(include_str!("doctor/faulty.txt"));
     cases.extend(faulty_machines());
     cases
-}
-
-fn faulty_builds() -> Vec<Case> {
-    vec![
-        project("build/unreadable", "a pyproject.toml that is no TOML", "=== pyproject.toml\n[project\n"),
-        project("build/unreadable", "a setup.py for Python 2", "=== setup.py\nprint 'building'\n"),
-        project(
-            "build/requirement-undeclared",
-            "a C source that includes NumPy's headers (PK-30)",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\"]\n[project]\nname = \"demo\"\nversion = \"1\"\ndependencies = [\"numpy>=1.26\"]\n\
-             === setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"demo/_m.c\"])])\n\
-             === demo/_m.c\n#include <Python.h>\n#include <numpy/arrayobject.h>\n",
-        ),
-        project(
-            "build/requirement-undeclared",
-            "a setup.py that imports torch, and no pyproject.toml (PK-31)",
-            "=== setup.py\nfrom setuptools import setup\nfrom torch.utils.cpp_extension import CUDAExtension\nsetup()\n",
-        ),
-        project(
-            "build/requirement-undeclared",
-            "a CMake file that has to find pybind11",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"scikit-build-core\"]\nbuild-backend = \"scikit_build_core.build\"\n\
-             === CMakeLists.txt\nfind_package(pybind11 CONFIG REQUIRED)\npybind11_add_module(_m m.cpp)\n=== m.cpp\nint x;\n",
-        ),
-        project(
-            "build/requirement-conditional",
-            "an import where a variable is set",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\"]\n=== setup.py\nimport os\nif os.environ.get(\"FAST\"):\n    import psutil\n",
-        ),
-        project(
-            "build/editable-command",
-            "a list of commands without editable_wheel",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\"]\n\
-             === setup.py\nimport sys\nfrom setuptools import setup\nCOMMANDS = [\"build\", \"build_ext\", \"bdist_wheel\", \"install\", \"develop\"]\n\n\
-             def is_building():\n    return any(command in sys.argv[1:] for command in COMMANDS)\n\nsetup(ext_modules=[] if is_building() else None)\n",
-        ),
-        project(
-            "build/editable-command",
-            "a class for develop alone",
-            "=== setup.py\nfrom setuptools import setup\nfrom setuptools.command.develop import develop\n\nclass Develop(develop):\n    pass\n\nsetup(cmdclass={\"develop\": Develop})\n",
-        ),
-        project(
-            "build/numpy-floor",
-            "numpy without a lower bound (PK-34)",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\", \"numpy>=2.0\"]\n[project]\nname = \"demo\"\nversion = \"1\"\nrequires-python = \">=3.11\"\ndependencies = [\"numpy\"]\n\
-             === setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\n#include <numpy/arrayobject.h>\n",
-        ),
-        project(
-            "build/numpy-floor",
-            "a target that is newer than the floor",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\", \"numpy>=2.0\"]\n[project]\nname = \"demo\"\nversion = \"1\"\ndependencies = [\"numpy>=1.21\"]\n\
-             === setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\n#define NPY_TARGET_VERSION NPY_1_23_API_VERSION\n#include <numpy/arrayobject.h>\n",
-        ),
-        project(
-            "build/numpy-major",
-            "a build with NumPy 1 for whatever NumPy there is",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\", \"oldest-supported-numpy\", \"numpy<2\"]\n[project]\nname = \"demo\"\nversion = \"1\"\ndependencies = [\"numpy>=1.22\"]\n\
-             === setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\n#include <numpy/arrayobject.h>\n",
-        ),
-        project(
-            "build/abi3-python",
-            "a feature of PyO3 that is newer than requires-python",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"maturin\"]\nbuild-backend = \"maturin\"\n[project]\nname = \"demo\"\nrequires-python = \">=3.9\"\n\
-             === Cargo.toml\n[package]\nname = \"demo\"\nversion = \"0.1.0\"\n[dependencies]\npyo3 = { version = \"0.30\", features = [\"abi3-py311\"] }\n=== src/lib.rs\n",
-        ),
-        project(
-            "build/abi3-python",
-            "py_limited_api without the macro",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\"]\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"m\", [\"m.c\"], py_limited_api=True)])\n=== m.c\n#include <Python.h>\n",
-        ),
-        project(
-            "build/abi3-python",
-            "a tag that is older than the limited API (PK-57)",
-            "=== setup.cfg\n[bdist_wheel]\npy_limited_api = cp38\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"m\", [\"m.c\"], py_limited_api=True, define_macros=[(\"Py_LIMITED_API\", \"0x030B0000\")])])\n",
-        ),
-        project(
-            "build/redirector",
-            "a .pth file that no file of the build names",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\"]\n=== demo.pth\nimport _demo_redirector\n",
-        ),
-        project(
-            "build/redirector",
-            "a .pth file that is copied where editable installs do not come by (PK-36)",
-            "=== setup.py\nfrom setuptools import setup\nfrom setuptools.command.build_py import build_py\n\nclass WithRedirector(build_py):\n    def run(self):\n        super().run()\n        self.copy_file(\"demo.pth\", self.build_lib)\n\nsetup(cmdclass={\"build_py\": WithRedirector})\n=== demo.pth\nimport os\n",
-        ),
-    ]
-}
-
-fn faulty_sources() -> Vec<Case> {
-    vec![
-        project(
-            "import/hack",
-            "an extension that is loaded by hand",
-            "=== pyproject.toml\n=== demo/__init__.py\nimport importlib.util\nimport sys\n\nspec = importlib.util.spec_from_file_location(\"demo._m\", \"/build/_m.so\")\nmodule = importlib.util.module_from_spec(spec)\nsys.modules[\"demo._m\"] = module\n",
-        ),
-        project(
-            "import/hack",
-            "a package that looks for its modules elsewhere",
-            "=== pyproject.toml\n=== demo/__init__.py\nimport os\nimport sys\n\n__path__.append(os.path.join(os.path.dirname(__file__), \"build\"))\nsys.path.insert(0, os.path.dirname(__file__))\n",
-        ),
-        project(
-            "test/imports-tree",
-            "a conftest.py at the root, and tests that are a package (PK-63)",
-            "=== pyproject.toml\n[project]\nname = \"demo\"\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\nint x;\n=== demo/__init__.py\n=== conftest.py\n=== tests/__init__.py\n=== tests/test_it.py\n",
-        ),
-        project(
-            "test/imports-tree",
-            "pythonpath in the settings of pytest",
-            "=== pyproject.toml\n[project]\nname = \"demo\"\n[tool.pytest.ini_options]\naddopts = \"--import-mode=importlib\"\npythonpath = [\"src\"]\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\nint x;\n=== src/demo/__init__.py\n",
-        ),
-        project(
-            "test/imports-tree",
-            "python -m pytest in a workflow",
-            "=== pyproject.toml\n[project]\nname = \"demo\"\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"])])\n=== m.c\nint x;\n=== demo/__init__.py\n=== .github/workflows/test.yml\njobs:\n  test:\n    steps:\n      - run: pip install dist/*.whl\n      - run: python -m pytest tests\n",
-        ),
-        project(
-            "native/capsule-name",
-            "a capsule in C that is named after another module",
-            "=== pyproject.toml\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo.cext._array\", [\"demo/cext/_array.c\"])])\n\
-             === demo/cext/_array.c\n#include <Python.h>\n#define NAME \"demo._array._API\"\nPyMODINIT_FUNC PyInit__array(void)\n{\n    return PyCapsule_New(&table, NAME, NULL);\n}\n",
-        ),
-        project(
-            "native/capsule-name",
-            "a capsule in Rust that is named after another module",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"maturin\"]\nbuild-backend = \"maturin\"\n[tool.maturin]\nmodule-name = \"demo._native\"\n=== Cargo.toml\n[package]\nname = \"demo\"\n\
-             === src/lib.rs\nconst NAME: &CStr = c\"demo._native2._API\";\n#[pymodule]\nfn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {\n    module.add(\"_API\", PyCapsule::new(py, TABLE, Some(NAME.into()))?)\n}\n",
-        ),
-        project(
-            "native/capsule-name",
-            "an import from a module that is not there",
-            "=== pyproject.toml\n=== setup.py\nfrom setuptools import Extension, setup\nsetup(ext_modules=[Extension(\"demo._a\", [\"demo/_a.cpp\"])])\n=== demo/__init__.py\n=== demo/_a.cpp\nstatic void *api = PyCapsule_Import(\"demo._gone._API\", 0);\n",
-        ),
-        project(
-            "gpu/stale-architecture",
-            "a list for GPUs that CUDA 13 does not compile for (PK-24)",
-            "=== pyproject.toml\n[build-system]\nbuild-backend = \"scikit_build_core.build\"\nrequires = []\n=== CMakeLists.txt\nset(CMAKE_CUDA_ARCHITECTURES \"60;70;80;90\")\n",
-        ),
-        project(
-            "gpu/stale-architecture",
-            "options of nvcc in setup.py",
-            "=== pyproject.toml\n=== setup.py\nFLAGS = [\"-gencode=arch=compute_70,code=sm_70\", \"-gencode=arch=compute_90,code=compute_90\"]\n",
-        ),
-        project(
-            "gpu/no-ptx",
-            "machine code only (PK-29)",
-            "=== pyproject.toml\n=== setup.py\nFLAGS = [\"-gencode=arch=compute_80,code=sm_80\", \"-gencode=arch=compute_90,code=sm_90\"]\n",
-        ),
-        project(
-            "gpu/architecture-of-machine",
-            "a build script that runs nvidia-smi (PK-27)",
-            "=== pyproject.toml\n=== setup.py\nimport subprocess\n\nARCHITECTURE = subprocess.check_output([\"nvidia-smi\", \"--query-gpu=compute_cap\"])\n",
-        ),
-        project(
-            "gpu/architecture-of-machine",
-            "a CUDA part that is left out without a GPU",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"setuptools\", \"torch\"]\n=== setup.py\nimport torch\n\nWITH_CUDA = False\nif torch.cuda.is_available():\n    WITH_CUDA = True\n",
-        ),
-        project(
-            "gpu/bare-libcuda",
-            "a driver that is loaded without its number (PK-09)",
-            "=== pyproject.toml\n=== demo/driver.py\nimport ctypes\n\nlibrary = ctypes.CDLL(\"libcuda.so\")\n",
-        ),
-        project(
-            "gpu/bare-libcuda",
-            "the number as the second choice",
-            "=== pyproject.toml\n=== driver.cpp\nvoid *open() {\n    void *library = dlopen(\"libcuda.so\", RTLD_NOW);\n    return library ? library : dlopen(\"libcuda.so.1\", RTLD_NOW);\n}\n",
-        ),
-        project(
-            "gpu/links-driver",
-            "libraries of an extension (PK-14)",
-            "=== pyproject.toml\n=== setup.py\nfrom setuptools import Extension, setup\n\nsetup(ext_modules=[Extension(\"demo._m\", [\"m.c\"], libraries=[\"cuda\", \"cudart\"])])\n",
-        ),
-        project(
-            "gpu/links-driver",
-            "a target of CMake, and a build script of cargo",
-            "=== pyproject.toml\n=== CMakeLists.txt\ntarget_link_libraries(_m PRIVATE CUDA::cudart CUDA::cuda_driver)\n=== build.rs\nfn main() {\n    println!(\"cargo:rustc-link-lib=dylib=cuda\");\n}\n",
-        ),
-        project(
-            "uv/cache-keys",
-            "a Rust project that uv does not look into (PK-39)",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"maturin\"]\nbuild-backend = \"maturin\"\n[project]\nname = \"demo\"\n=== uv.lock\n=== Cargo.toml\n[package]\nname = \"demo\"\n=== src/lib.rs\n=== src/kernel.cu\n",
-        ),
-        project(
-            "uv/cache-keys",
-            "keys that leave the lock file out",
-            "=== pyproject.toml\n[build-system]\nrequires = [\"maturin\"]\nbuild-backend = \"maturin\"\n[tool.uv]\ncache-keys = [{ file = \"pyproject.toml\" }, { file = \"**/Cargo.toml\" }, { file = \"src/**/*.rs\" }]\n=== Cargo.toml\n[package]\nname = \"demo\"\n=== Cargo.lock\n=== src/lib.rs\n=== build.rs\n",
-        ),
-        project(
-            "settings/unknown-key",
-            "names with mistakes",
-            "=== pyproject.toml\n[tool.cuwheel]\nmodule = [\"demo._m\"]\n[tool.cuwheel.test]\ntimeout = 5\n",
-        ),
-        project(
-            "settings/invalid-value",
-            "a text where an array belongs",
-            "=== pyproject.toml\n[tool.cuwheel]\nmodules = \"demo._m\"\n",
-        ),
-    ]
 }
 
 fn faulty_machines() -> Vec<Case> {

@@ -35,15 +35,13 @@ fn nothing_is_found_in_the_templates_of_maturin_and_scikit_build_core() {
     install.args(["pip", "install", "--quiet", "maturin==1.16.0", "scikit-build-core==1.1.2", "--python"]);
     run(install.arg(environment.join("bin/python"))).expect_code(0);
     let mut projects = Vec::new();
-    for arguments in
-        [&["pyo3"][..], &["cffi"], &["uniffi"], &["bin"], &["pyo3", "--mixed"], &["pyo3", "--mixed", "--src"]]
-    {
+    for arguments in [&["pyo3"][..], &["cffi"], &["pyo3", "--mixed", "--src"]] {
         let name = format!("maturin-{}", arguments.join("-").replace("--", ""));
         let mut new = command(&environment.join("bin/maturin"), &tree.root);
         run(new.args(["new", "--bindings"]).args(arguments).arg(&name)).expect_code(0);
         projects.push(tree.root.join(name));
     }
-    for backend in ["pybind11", "nanobind", "c", "cython", "swig", "fortran", "abi3", "abi3t", "ctypes"] {
+    for backend in ["pybind11", "nanobind", "cython", "abi3"] {
         let mut init = command(&environment.join("bin/scikit-build"), &tree.root);
         run(init.args(["init", "--backend", backend, backend])).expect_code(0);
         projects.push(tree.root.join(backend));

@@ -281,11 +281,14 @@ fn decided_by_machine(script: &PythonFile, diagnosis: &mut Diagnosis) {
         when.iter().any(|condition| condition.contains(QUESTION))
             && !when.iter().any(|condition| condition.contains("native"))
     };
-    let is_decided = script.assigns.iter().any(|assign| decides(&assign.when))
-        || script
-            .calls
-            .iter()
-            .any(|call| decides(&call.when) && !["print", "RuntimeError"].contains(&call.name.as_str()));
+    // A flag that only says what the machine can do decides nothing.
+    let is_of_build = |name: &str| {
+        const PARTS: &[&str] = &["arch", "capabilit", "cpu", "cuda", "ext", "gpu", "macro", "source", "suffix"];
+        let name = name.to_lowercase();
+        !name.starts_with("torch.cuda") && PARTS.iter().any(|part| name.contains(part))
+    };
+    let is_decided = script.assigns.iter().any(|assign| decides(&assign.when) && is_of_build(&assign.target))
+        || script.calls.iter().any(|call| decides(&call.when) && is_of_build(&call.name));
     let asked = script.calls.iter().find(|call| call.name.ends_with("cuda.is_available"));
     if let Some(call) = asked.filter(|_| is_decided) {
         let message = format!("{}() decides what is built: without a GPU, the CUDA part may be left out", call.name);
