@@ -181,6 +181,15 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_file_can_be_read() {
+        let text = "if(A \"b\\\"\" [=[c]]=]) # d\n#[[ e ]] set(X é;${Y} (z)) else() endif()\n";
+        for (start, _) in text.char_indices() {
+            CMakeFile::parse("x", &text[start..]);
+            CMakeFile::parse("x", &text[..start]);
+        }
+    }
+
+    #[test]
     fn damaged_files_end() {
         for text in ["if(", "x(\"a", "x([[a", "#[[", "()", "é(", "x(é"] {
             CMakeFile::parse("x", text);

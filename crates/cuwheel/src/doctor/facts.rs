@@ -86,6 +86,8 @@ pub struct ProjectFacts {
     pub(super) meson: Vec<MesonFile>,
     pub(super) workflows: Vec<(String, String)>,
     pub(super) build_requires: Vec<Placed>,
+    /// What setuptools is told to fetch once setup.py has run, which is after its own imports.
+    pub(super) late_requires: Vec<Requirement>,
     pub(super) dependencies: Vec<Placed>,
     /// Directories that hooks of the build are imported from.
     pub(super) backend_path: Vec<String>,
@@ -104,6 +106,7 @@ pub fn root_of(path: &Path) -> Result<PathBuf> {
     }
     let is_project =
         |directory: &&Path| ["pyproject.toml", "setup.py"].iter().any(|name| directory.join(name).is_file());
+    files::utf8(&path)?;
     if let Some(root) = path.ancestors().find(is_project) {
         return Ok(root.to_path_buf());
     }
@@ -155,6 +158,7 @@ impl ProjectFacts {
             workflows: workflows(&tree),
             build_requires: placed("pyproject.toml", texts("build-system.requires")),
             dependencies: placed("pyproject.toml", texts("project.dependencies")),
+            late_requires: Vec::new(),
             python: Vec::new(),
             entry_scripts: Vec::new(),
             cargo,
@@ -201,6 +205,7 @@ impl ProjectFacts {
             let lines = entry.value.lines().map(|line| (line.to_owned(), entry.line)).collect();
             self.dependencies.extend(placed("setup.cfg", lines));
         }
+        self.read_late_requires();
         let script = self.python.iter().find(|file| file.path == "setup.py");
         let mut found = Vec::new();
         for call in script.iter().flat_map(|file| &file.calls) {
@@ -214,6 +219,21 @@ impl ProjectFacts {
             }
         }
         self.dependencies.extend(placed("setup.py", found));
+    }
+
+    /// `setup_requires`, and what hooks of the project's own may ask for: any text in them.
+    fn read_late_requires(&mut self) {
+        let entry = self.setup_cfg.as_ref().and_then(|cfg| cfg.get("options", "setup_requires"));
+        let mut texts: Vec<String> = entry.iter().flat_map(|entry| entry.value.lines().map(str::to_owned)).collect();
+        for script in self.build_scripts().filter(|script| self.entry_scripts.contains(&script.path)) {
+            if script.path == "setup.py" {
+                let keywords = script.calls.iter().filter_map(|call| call.keywords.get("setup_requires"));
+                texts.extend(keywords.flatten().cloned());
+            } else {
+                texts.extend(script.strings.iter().map(|text| text.text.clone()));
+            }
+        }
+        self.late_requires = texts.iter().filter_map(|text| Requirement::parse(text)).collect();
     }
 
     /// The directory of the project.

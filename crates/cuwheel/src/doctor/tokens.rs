@@ -321,6 +321,22 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_text_can_be_read() {
+        let text = "#define A \"x\" // é\nstatic const char *b[] = {A, R\"y(z)y\", '\\'', L'é'}; f(a<b>, r#\"q\"#, 'l, b'c', \\\n'''d''')";
+        for (start, _) in text.char_indices() {
+            for language in [Language::C, Language::Rust, Language::Hash] {
+                for part in [&text[start..], &text[..start]] {
+                    let found = tokens(part, language);
+                    named_texts(&found);
+                    for open in 0..found.len() {
+                        arguments(&found, open);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn lines_are_counted_through_texts_and_comments() {
         let found = tokens("/*\n\n*/ a\n\"b\\\n\" c", Language::C);
         assert_eq!(found.iter().map(|placed| placed.line).collect::<Vec<_>>(), [3, 4, 5]);

@@ -146,6 +146,9 @@ fn faulty_machines() -> Vec<Case> {
         machine("machine/toolkits", "a variable and PATH that disagree (PK-18)", |machine, _| {
             machine.toolkits.push(toolkit("PATH", "/opt/cuda-12.4", (12, 4)));
         }),
+        machine("machine/toolkits", "a variable that leads nowhere", |machine, _| {
+            machine.misleading.push(("CUDA_PATH".into(), "/opt/cuda-11.8".into()));
+        }),
         machine("machine/compiler", "a GCC that nvcc does not take (PK-22)", |machine, _| {
             machine.compiler = Some(compiler(16));
             machine.other_compilers = vec![compiler(16), compiler(14), compiler(13)];

@@ -47,7 +47,7 @@ impl Compiler {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "found_by": self.found_by,
-            "path": self.path,
+            "path": super::shown(&self.path),
             "family": if self.family == Family::Gcc { "gcc" } else { "clang" },
             "version": self.version,
         })

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 pub use compiler::{Compiler, Family};
 pub use driver::{Device, Driver};
 pub use rules::{Needs, check};
+use toolkit::Found;
 pub use toolkit::Toolkit;
 
 use crate::env_vars;
@@ -33,6 +34,8 @@ pub struct Machine {
     pub python_problem: Option<String>,
     /// Toolkits, the first that is taken first.
     pub toolkits: Vec<Toolkit>,
+    /// Variables that lead to no toolkit, with what they say.
+    pub misleading: Vec<(String, PathBuf)>,
     /// Where toolkits were looked for, in that order.
     pub searched: Vec<String>,
     /// The compiler that nvcc would call.
@@ -78,7 +81,7 @@ impl Machine {
             Ok(found) => (Some(found), None),
             Err(error) => (None, Some(format!("{error:#}"))),
         };
-        let (toolkits, searched) = toolkit::find()?;
+        let Found { toolkits, misleading, searched } = toolkit::find()?;
         let (compiler, other_compilers) = compiler::find();
         let driver = python.as_ref().map(|python| driver::ask(&python.base_executable)).transpose()?;
         let (jobs, jobs_from) = jobs();
@@ -90,6 +93,7 @@ impl Machine {
             python,
             python_problem,
             toolkits,
+            misleading,
             searched,
             compiler,
             other_compilers,
@@ -146,24 +150,30 @@ impl Machine {
             "python": self.python.as_ref().map(|python| json!({
                 "version": python.to_string(),
                 "abi": python.abi,
-                "path": python.base_executable,
+                "path": shown(&python.base_executable),
                 "has_headers": python.has_headers,
             })),
             "toolkits": self.toolkits.iter().map(Toolkit::to_json).collect::<Vec<_>>(),
+            "misleading": self.misleading.iter().map(|(name, path)| json!({ "variable": name, "path": shown(path) })).collect::<Vec<_>>(),
             "toolkits_searched": self.searched,
             "compiler": self.compiler.as_ref().map(Compiler::to_json),
             "other_compilers": self.other_compilers.iter().map(Compiler::to_json).collect::<Vec<_>>(),
             "driver": self.driver.as_ref().map(Driver::to_json),
-            "disks": self.disks.iter().map(|disk| json!({ "path": disk.path, "free_bytes": disk.free_bytes })).collect::<Vec<_>>(),
+            "disks": self.disks.iter().map(|disk| json!({ "path": shown(&disk.path), "free_bytes": disk.free_bytes })).collect::<Vec<_>>(),
             "available_memory_bytes": self.available_memory_bytes,
             "jobs": self.jobs,
             "jobs_from": self.jobs_from,
             "uv": self.uv.as_ref().map(|uv| json!({
-                "path": uv.path,
+                "path": shown(&uv.path),
                 "version": uv.version.map(|(major, minor, patch)| format!("{major}.{minor}.{patch}")),
             })),
         })
     }
+}
+
+/// A path as text, whatever bytes it has: documents hold no others.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// How many compilers a build would run at once.

@@ -72,6 +72,11 @@ fn version(toolkit: &Toolkit) -> String {
 }
 
 fn check_toolkits(machine: &Machine, needs: &Needs, diagnosis: &mut Diagnosis) {
+    for (variable, path) in &machine.misleading {
+        let message = format!("{variable} is {}, and there is no toolkit", path.display());
+        let remedy = format!("take {variable} out of the environment, or have it lead to a toolkit");
+        diagnosis.add(Finding::new(&catalog::TOOLKITS, message).with_remedy(remedy));
+    }
     let Some(first) = machine.toolkits.first() else {
         if needs.has_cuda_sources {
             let message = format!("no nvcc was found; looked in {}", machine.searched.join(", "));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::shown;
 use crate::env_vars;
 use crate::error::Result;
 use crate::files;
@@ -55,8 +56,8 @@ impl Toolkit {
     pub(super) fn to_json(&self) -> Value {
         json!({
             "found_by": self.found_by,
-            "root": self.root,
-            "nvcc": self.nvcc,
+            "root": shown(&self.root),
+            "nvcc": self.nvcc.as_deref().map(shown),
             "version": self.version.map(|(major, minor)| format!("{major}.{minor}")),
             "newest_gcc": self.newest_gcc,
             "newest_clang": self.newest_clang,
@@ -96,9 +97,19 @@ fn answer(program: &Path, question: &str) -> Result<String> {
     Ok(finished.map(|finished| finished.stdout).unwrap_or_default())
 }
 
-/// The toolkits in the order of precedence, and the places that were looked in. A place that leads to one that was found
-/// already is left out.
-pub(super) fn find() -> Result<(Vec<Toolkit>, Vec<String>)> {
+/// What was found of toolkits.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// In the order of precedence. A place that leads to one that was found already is left out.
+    pub(super) toolkits: Vec<Toolkit>,
+    /// Variables that lead to none.
+    pub(super) misleading: Vec<(String, PathBuf)>,
+    /// The places that were looked in.
+    pub(super) searched: Vec<String>,
+}
+
+/// Looks in every place.
+pub(super) fn find() -> Result<Found> {
     let mut places: Vec<(String, Option<PathBuf>)> = Vec::new();
     for variable in [&env_vars::CUDA_HOME, &env_vars::CUDA_PATH] {
         places.push((variable.name.to_owned(), variable.get().map(PathBuf::from)));
@@ -114,17 +125,20 @@ pub(super) fn find() -> Result<(Vec<Toolkit>, Vec<String>)> {
     places.push(("/usr/local/cuda".to_owned(), Some(PathBuf::from("/usr/local/cuda"))));
     let mut searched: Vec<String> = places.iter().map(|(name, _)| name.clone()).collect();
     searched.dedup();
-    let (mut found, mut seen): (Vec<Toolkit>, Vec<PathBuf>) = (Vec::new(), Vec::new());
+    let (mut toolkits, mut misleading, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for (name, root) in places {
-        let Some(root) = root.filter(|root| root.is_dir()) else { continue };
+        let Some(root) = root else { continue };
         let real = root.canonicalize().unwrap_or_else(|_| root.clone());
-        let is_toolkit = root.join("bin/nvcc").exists() || root.join("include/cuda.h").exists();
-        if is_toolkit && !seen.contains(&real) {
+        if !root.join("bin/nvcc").exists() && !root.join("include/cuda.h").exists() {
+            if name.starts_with("CUDA_") {
+                misleading.push((name, root));
+            }
+        } else if !seen.contains(&real) {
             seen.push(real);
-            found.push(Toolkit::at(&name, &root)?);
+            toolkits.push(Toolkit::at(&name, &root)?);
         }
     }
-    Ok((found, searched))
+    Ok(Found { toolkits, misleading, searched })
 }
 
 /// Toolkits that Python packages brought: `nvidia/cu13` and, before, `nvidia/cuda_nvcc`, which has no nvcc.

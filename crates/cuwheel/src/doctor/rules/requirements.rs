@@ -22,6 +22,8 @@ struct Use {
     line: usize,
     what: String,
     is_conditional: bool,
+    /// Whether it is needed before setuptools can be told to fetch it.
+    is_early: bool,
 }
 
 pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
@@ -41,7 +43,8 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     }
     let has_wheel = facts.declares("wheel") || facts.backend != Backend::Setuptools;
     let is_given = |name: &str| facts.declares(name) || ALWAYS.contains(&name) || (name == "wheel" && has_wheel);
-    uses.retain(|name, _| !is_given(name));
+    let is_late = |name: &str| facts.late_requires.iter().any(|requirement| requirement.name == name);
+    uses.retain(|name, used| !is_given(name) && (used.is_early || !is_late(name)));
     let (always, sometimes): (Vec<_>, Vec<_>) = uses.iter().partition(|(_, used)| !used.is_conditional);
     let line = requires_line(facts, &always);
     let missing = if facts.pyproject.is_none() { ", and there is no pyproject.toml" } else { "" };
@@ -110,7 +113,7 @@ fn of_script(facts: &ProjectFacts, script: &PythonFile, edits_path: bool, uses: 
         let top = import.module.split('.').next().unwrap_or_default();
         let is_conditional = import.when.iter().any(|condition| !condition.contains("__name__"));
         let (path, line, what) = (script.path.clone(), import.line, format!("the imported module {top}"));
-        add(uses, distribution, Use { path, line, what, is_conditional });
+        add(uses, distribution, Use { path, line, what, is_conditional, is_early: !import.in_function });
     }
 }
 
@@ -126,7 +129,11 @@ fn add(uses: &mut BTreeMap<String, Use>, distribution: String, used: Use) {
 
 /// Adds a use that no condition is around.
 fn add_always(uses: &mut BTreeMap<String, Use>, distribution: &str, path: &str, line: usize, what: String) {
-    add(uses, distribution.to_owned(), Use { path: path.to_owned(), line, what, is_conditional: false });
+    add(
+        uses,
+        distribution.to_owned(),
+        Use { path: path.to_owned(), line, what, is_conditional: false, is_early: false },
+    );
 }
 
 /// Headers that a distribution of their own has.
