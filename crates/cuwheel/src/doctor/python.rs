@@ -100,6 +100,8 @@ pub(super) struct Assign {
     pub(super) keys: Vec<String>,
     /// The name that is assigned, such as `extend_path()`.
     pub(super) value: String,
+    /// Names of what is called in the value.
+    pub(super) calls: Vec<String>,
     pub(super) texts: Vec<String>,
     pub(super) when: Vec<String>,
 }

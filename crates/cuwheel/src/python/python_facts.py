@@ -158,7 +158,9 @@ class Reader(ast.NodeVisitor):
             if name:
                 key = key_of(target) if isinstance(target, ast.Subscript) else None
                 keys = dictionary_keys(value)
-                self.add("assigns", node, target=name, key=key, keys=keys, value=dotted(value), texts=texts_below(value))
+                calls = [dotted(child.func) for child in ast.walk(value) if isinstance(child, ast.Call)]
+                fields = {"target": name, "key": key, "keys": keys, "value": dotted(value), "calls": calls}
+                self.add("assigns", node, texts=texts_below(value), **fields)
         self.visit_argv(value)
         self.generic_visit(node)
 
@@ -170,7 +172,7 @@ class Reader(ast.NodeVisitor):
     def visit_Delete(self, node):
         for target in node.targets:
             key = key_of(target) if isinstance(target, ast.Subscript) else None
-            self.add("assigns", node, target=dotted(target), key=key, keys=[], value="", texts=[])
+            self.add("assigns", node, target=dotted(target), key=key, keys=[], value="", calls=[], texts=[])
 
     def visit_Call(self, node):
         keywords = {word.arg: texts_below(word.value) for word in node.keywords if word.arg}

@@ -207,7 +207,7 @@ fn a_package_that_appends_itself_to_the_path() {
         include_str!("doctor/projects/a_package_that_appends_itself_to_the_path.txt"),
         &expect![[r#"
             build/requirement-undeclared: setup.py:2: the imported module torch comes from torch, which build-system.requires does not list, and there is no pyproject.toml
-            build/requirement-undeclared: setup.py:11: the imported module numpy comes from numpy, which build-system.requires does not list, and there is no pyproject.toml
+            build/requirement-undeclared: setup.py:9: the imported module numpy comes from numpy, which build-system.requires does not list, and there is no pyproject.toml
             import/hack: sparse/__init__.py:4: sys.path.append changes where everyone's modules are looked for
             gpu/architecture-of-machine: setup.py:6: torch.cuda.is_available() decides what is built: without a GPU, the CUDA part may be left out
         "#]],

@@ -287,7 +287,11 @@ fn decided_by_machine(script: &PythonFile, diagnosis: &mut Diagnosis) {
         let name = name.to_lowercase();
         !name.starts_with("torch.cuda") && PARTS.iter().any(|part| name.contains(part))
     };
-    let is_decided = script.assigns.iter().any(|assign| decides(&assign.when) && is_of_build(&assign.target))
+    let asks = |calls: &[String]| calls.iter().any(|name| name.ends_with("cuda.is_available"));
+    let is_decided = script
+        .assigns
+        .iter()
+        .any(|assign| (decides(&assign.when) || asks(&assign.calls)) && is_of_build(&assign.target))
         || script.calls.iter().any(|call| decides(&call.when) && is_of_build(&call.name));
     let asked = script.calls.iter().find(|call| call.name.ends_with("cuda.is_available"));
     if let Some(call) = asked.filter(|_| is_decided) {
