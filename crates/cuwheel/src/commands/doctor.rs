@@ -201,6 +201,9 @@ impl Plan {
         let path = fs_err::canonicalize(self.root.join("pyproject.toml"))?;
         let before = fs_err::read_to_string(&path)?;
         let after = fix::apply(&before, &edits)?;
+        if after == before {
+            return Ok(None);
+        }
         let difference = fix::difference("pyproject.toml", &before, &after);
         let is_written = !self.arguments.common.dry_run && files::write_if_changed(&path, after.as_bytes())?;
         Ok(Some(Mended { edits, difference, is_written }))

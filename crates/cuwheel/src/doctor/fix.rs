@@ -28,7 +28,10 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String> {
     for edit in edits {
         edit.apply(&mut document);
     }
-    let after = document.to_string();
+    let mut after = document.to_string();
+    if !text.ends_with('\n') {
+        after.truncate(after.trim_end_matches('\n').len());
+    }
     // toml_edit writes line feeds only.
     let has_carriage_returns = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     Ok(if has_carriage_returns { after.replace('\n', "\r\n") } else { after })
@@ -49,7 +52,8 @@ impl Edit {
         match self {
             Self::AddBuildRequirement(requirement) => {
                 if let Some(array) = array_at(document, &["build-system", "requires"]) {
-                    push(array, Value::from(requirement.as_str()));
+                    let added = like(array.iter().last(), requirement);
+                    push(array, added);
                 }
             }
             Self::NumpyFloor(floor) => {
@@ -65,6 +69,18 @@ impl Edit {
 
 fn array_at<'d>(document: &'d mut DocumentMut, keys: &[&str]) -> Option<&'d mut Array> {
     keys.iter().try_fold(document.as_item_mut(), |item, key| item.get_mut(key))?.as_array_mut()
+}
+
+/// A text in the quotes that another has.
+fn like(other: Option<&Value>, text: &str) -> Value {
+    let is_literal = match other {
+        Some(Value::String(other)) => {
+            other.as_repr().and_then(|repr| repr.as_raw().as_str()).is_some_and(|raw| raw.starts_with('\''))
+        }
+        _ => false,
+    };
+    let literal = if is_literal && !text.contains('\'') { format!("'{text}'").parse().ok() } else { None };
+    literal.unwrap_or_else(|| Value::from(text))
 }
 
 /// Adds a value in the layout that the array has: on a line of its own, where the others are.
@@ -128,7 +144,7 @@ fn give_floor(array: &mut Array, floor: &str) {
         let comma = if rest.is_empty() { "" } else { "," };
         let new = format!("{name}>={floor}{comma}{rest}{marker}");
         let decor = array.get(index).map(|value| value.decor().clone());
-        let mut changed = Value::from(new);
+        let mut changed = like(array.get(index), &new);
         if let Some(decor) = decor {
             *changed.decor_mut() = decor;
         }
@@ -147,7 +163,7 @@ fn set_requires_python(document: &mut DocumentMut, specifier: &str) {
             .filter(|part| !part.starts_with('>') && !part.is_empty() && !part.starts_with("~="));
         let text = std::iter::once(specifier).chain(kept).collect::<Vec<_>>().join(",");
         let decor = present.decor().clone();
-        *present = Value::from(text);
+        *present = like(Some(present), &text);
         *present.decor_mut() = decor;
     } else {
         project.insert("requires-python", value(specifier));
@@ -230,8 +246,8 @@ mod tests {
                      # one
                      "setuptools", # c
                      'wheel',   # d
-                +    "numpy>=2.0",
-                +    "ninja",
+                +    'numpy>=2.0',
+                +    'ninja',
                      # end
                  ]
             "#]],
@@ -267,6 +283,13 @@ mod tests {
     }
 
     #[test]
+    fn quotes_and_a_missing_line_end_stay_as_they_are() {
+        let text = "[project]\nrequires-python = '>=3.8'\nname = 'p'";
+        let after = apply(text, &[Edit::RequiresPython(">=3.11".to_owned())]).unwrap();
+        assert_eq!(after, "[project]\nrequires-python = '>=3.11'\nname = 'p'");
+    }
+
+    #[test]
     fn line_ends_stay_as_they_are() {
         let text = "[build-system]\r\nrequires = [\r\n  \"a\",\r\n]\r\n# end\r\n";
         let expected = "[build-system]\r\nrequires = [\r\n  \"a\",\r\n  \"numpy>=2.0\",\r\n]\r\n# end\r\n";
@@ -284,10 +307,10 @@ mod tests {
                 @@ -1,6 +1,6 @@
                  [project]
                 -requires-python = '>=3.8,<4' # c
-                +requires-python = ">=3.11,<4" # c
+                +requires-python = '>=3.11,<4' # c
                  dependencies = [
                 -  'numpy<3; x', # n
-                +  "numpy>=1.26,<3; x", # n
+                +  'numpy>=1.26,<3; x', # n
                    'numpydoc',
                  ]
             "#]],

@@ -37,7 +37,8 @@ fn of_rust(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     let (path, line) =
         place(manifest.path()).or_else(|| place(&workspace)).or_else(in_settings).unwrap_or((path.to_owned(), 1));
     let wanted = (u64::from(major), u64::from(minor));
-    let edit = Some(Edit::RequiresPython(format!(">={major}.{minor}")));
+    let is_dynamic = pyproject.texts_of("project.dynamic").iter().any(|(text, _)| text == "requires-python");
+    let edit = (!is_dynamic).then(|| Edit::RequiresPython(format!(">={major}.{minor}")));
     let promised = facts.requires_python().map(|(text, ..)| (floor_of_specifier(&text), text));
     let message = match promised {
         // Where nothing is promised, what every living Python has is no surprise.

@@ -32,7 +32,8 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
         Some(placed) => {
             let message = format!("{} has no lower bound, and {path} uses NumPy's C API", placed.requirement.text);
             let finding = at(&catalog::NUMPY_FLOOR, &placed.path, placed.line, message);
-            let edit = (placed.path == "pyproject.toml" && !is_dynamic).then(|| Edit::NumpyFloor(floor.to_owned()));
+            let edit = (placed.path == "pyproject.toml" && !is_dynamic && !placed.requirement.is_below_major(2))
+                .then(|| Edit::NumpyFloor(floor.to_owned()));
             diagnosis.add_with(
                 finding.with_remedy(format!("write numpy>={floor}, the oldest with wheels for the oldest Python")),
                 edit,
