@@ -62,7 +62,7 @@ fn findings_have_a_place_a_reason_and_a_fix_and_nothing_of_the_project_is_run() 
           fix: add it to build-system.requires in pyproject.toml
         warning: build/numpy-floor
           pyproject.toml:10: numpy has no lower bound, and demo/_m.c uses NumPy's C API
-            fix: write numpy>=1.23.3, the oldest with wheels for the oldest Python
+            fix: write numpy>=1.23.2, the oldest with wheels for the oldest Python
           why: Without a floor, an older NumPy stays installed, and the import fails with `module compiled against API version`.
           fix: require numpy with a lower bound in project.dependencies
         warning: import/hack
@@ -88,13 +88,13 @@ fn fix_shows_the_difference_and_edits_only_without_dry_run() {
              "setuptools>=77", # the first with license-files
         +    "numpy>=2.0",
          ]
- 
+
          [project]
          name = "demo"
          version = "1"
          requires-python = ">=3.11"
         -dependencies = ["numpy"] # arrays
-        +dependencies = ["numpy>=1.23.3"] # arrays
+        +dependencies = ["numpy>=1.23.2"] # arrays
     "#]]
     .assert_eq(&difference.replace("\n \n", "\n\n"));
     let read = || std::fs::read_to_string(tree.root.join("pyproject.toml")).unwrap();

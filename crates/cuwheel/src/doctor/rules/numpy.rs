@@ -1,13 +1,14 @@
 //! Which NumPy an extension is compiled with, and which it may meet (PK-34).
 
 use super::super::facts::{Placed, ProjectFacts};
-use super::super::requirement::floor_of_specifier;
+use super::super::native::NativeFile;
+use super::super::requirement::{Requirement, floor_of_specifier};
 use super::super::{Diagnosis, Edit, catalog};
 use super::at;
 
 /// The oldest NumPy that has wheels for a minor version of Python 3.
 const OLDEST_FOR: &[(u64, &str)] =
-    &[(8, "1.19"), (9, "1.19.3"), (10, "1.21.3"), (11, "1.23.3"), (12, "1.26"), (13, "2.1"), (14, "2.3.2")];
+    &[(9, "1.19.3"), (10, "1.21.2"), (11, "1.23.2"), (12, "1.26.0"), (13, "2.1.0"), (14, "2.3.2")];
 
 /// What requires NumPy itself, with a lower bound.
 const BRINGS_NUMPY: &[&str] =
@@ -42,13 +43,11 @@ pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
         None if is_dynamic || facts.pyproject.as_ref().is_none_or(|file| file.item("project").is_none()) => {}
         // These bring NumPy along, with a floor of their own.
         None if facts.dependencies.iter().any(|placed| BRINGS_NUMPY.contains(&placed.requirement.name.as_str())) => {}
+        None if is_in_an_extra(facts) => {}
         None => {
             let message = "NumPy's C API is used, and numpy is in no dependency of the package";
             let finding = at(&catalog::NUMPY_FLOOR, &path, line, message);
-            let place = optional(facts);
-            if place.is_none() {
-                diagnosis.add(finding.with_remedy(format!("add numpy>={floor} to project.dependencies")));
-            }
+            diagnosis.add(finding.with_remedy(format!("add numpy>={floor} to project.dependencies")));
         }
     }
 }
@@ -58,7 +57,7 @@ fn use_of_api(facts: &ProjectFacts) -> Option<(String, usize)> {
     if !facts.is_native() {
         return None;
     }
-    let of = |file: &super::super::native::NativeFile| {
+    let of = |file: &NativeFile| {
         let (_, line) = file.includes.iter().find(|(header, _)| header.starts_with("numpy/"))?;
         Some((file.path.clone(), *line))
     };
@@ -66,14 +65,12 @@ fn use_of_api(facts: &ProjectFacts) -> Option<(String, usize)> {
 }
 
 /// Whether an extra of the package requires NumPy with a floor.
-fn optional(facts: &ProjectFacts) -> Option<()> {
-    let file = facts.pyproject.as_ref()?;
-    let extras = file.table("project.optional-dependencies")?;
-    let has_floor = |text: &String| {
-        super::super::requirement::Requirement::parse(text)
-            .is_some_and(|found| found.name == "numpy" && found.floor().is_some())
-    };
-    extras.iter().any(|(_, item)| file.texts_in(item).iter().any(|(text, _)| has_floor(text))).then_some(())
+fn is_in_an_extra(facts: &ProjectFacts) -> bool {
+    let Some(file) = &facts.pyproject else { return false };
+    let has_floor =
+        |text: &String| Requirement::parse(text).is_some_and(|found| found.name == "numpy" && found.floor().is_some());
+    let extras = file.table("project.optional-dependencies").into_iter().flat_map(|extras| extras.iter());
+    extras.into_iter().any(|(_, item)| file.texts_in(item).iter().any(|(text, _)| has_floor(text)))
 }
 
 fn oldest(facts: &ProjectFacts) -> &'static str {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::super::cmake::Command;
 use super::super::facts::{Backend, ProjectFacts};
 use super::super::python::{self, PythonFile};
 use super::super::requirement::distribution_of;
@@ -139,29 +140,26 @@ fn add_always(uses: &mut BTreeMap<String, Use>, distribution: &str, path: &str, 
 /// Headers that a distribution of their own has.
 const HEADERS: &[(&str, &str)] = &[("numpy/", "numpy"), ("pybind11/", "pybind11"), ("nanobind/", "nanobind")];
 
+/// Whether the project brings a library of C++ headers itself: in its tree, or fetched while it is built.
+fn brings(facts: &ProjectFacts, name: &str) -> bool {
+    const FETCHES: &[&str] = &["add_subdirectory", "cpmaddpackage", "externalproject_add", "fetchcontent_declare"];
+    let is_fetched = facts.cmake.iter().flat_map(|file| &file.commands).any(|command| {
+        FETCHES.contains(&command.name.as_str())
+            && command.arguments.iter().any(|(text, _)| text.to_lowercase().contains(name))
+    });
+    let directory = format!("{name}/");
+    is_fetched || (name != "numpy" && facts.tree.files().iter().any(|file| file.path.contains(&directory)))
+}
+
 fn of_sources(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
-    let names_in_build = |word: &str| {
-        facts.cmake.iter().any(|file| {
-            file.commands.iter().any(|command| {
-                ["add_subdirectory", "fetchcontent_declare", "cpmaddpackage", "externalproject_add"]
-                    .contains(&command.name.as_str())
-                    && command.arguments.iter().any(|(text, _)| text.to_lowercase().contains(word))
-            })
-        })
-    };
     for file in &facts.native {
         for (header, line) in &file.includes {
             let Some((_, name)) = HEADERS.iter().find(|(prefix, _)| header.starts_with(prefix)) else { continue };
-            let is_vendored = facts.tree.files().iter().any(|other| other.path.ends_with(&format!("/{header}")))
-                || names_in_build(name)
-                || (*name == "nanobind" && facts.tree.files().iter().any(|other| other.path.contains("/nanobind/")))
-                || (*name == "pybind11" && facts.tree.files().iter().any(|other| other.path.contains("pybind11/")));
-            if !is_vendored {
-                let what = if header.ends_with('/') {
-                    "the cimported module".to_owned()
-                } else {
-                    format!("the included {header}")
-                };
+            let is_vendored = facts.tree.files().iter().any(|other| other.path.ends_with(&format!("/{header}")));
+            if !is_vendored && !brings(facts, name) {
+                let is_cimport = header.ends_with('/');
+                let what =
+                    if is_cimport { "the cimported module".to_owned() } else { format!("the included {header}") };
                 add_always(uses, name, &file.path, *line, what);
             }
         }
@@ -170,28 +168,17 @@ fn of_sources(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
 
 fn of_cmake(facts: &ProjectFacts, uses: &mut BTreeMap<String, Use>) {
     for file in &facts.cmake {
-        for command in file.commands.iter().filter(|command| command.name == "find_package" && command.when.is_empty())
-        {
-            let mut words = command.arguments.iter().map(|(text, _)| text.as_str());
-            let package = words.next().unwrap_or_default();
-            let is_required = words.clone().any(|word| word == "REQUIRED");
-            if !is_required {
-                continue;
-            }
-            let found = match package {
-                "pybind11" | "nanobind" => package,
-                "Torch" => "torch",
-                "Python" | "Python3" if words.clone().any(|word| word == "NumPy" || word == "Development.NumPy") => {
-                    "numpy"
-                }
+        let is_plain = |command: &&Command| command.name == "find_package" && command.when.is_empty();
+        for command in file.commands.iter().filter(is_plain) {
+            let words: Vec<&str> = command.arguments.iter().map(|(text, _)| text.as_str()).collect();
+            let found = match words.first() {
+                Some(name @ (&"pybind11" | &"nanobind")) => *name,
+                Some(&"Torch") => "torch",
+                Some(&("Python" | "Python3")) if words.contains(&"NumPy") => "numpy",
                 _ => continue,
             };
-            let is_fetched = facts.cmake.iter().flat_map(|file| &file.commands).any(|other| {
-                ["fetchcontent_declare", "add_subdirectory", "cpmaddpackage"].contains(&other.name.as_str())
-                    && other.arguments.iter().any(|(text, _)| text.contains(found))
-            });
-            if !is_fetched {
-                let what = format!("what find_package({package}) finds");
+            if words.contains(&"REQUIRED") && !brings(facts, found) {
+                let what = format!("what find_package({}) finds", words[0]);
                 add_always(uses, found, &file.path, command.line, what);
             }
         }
