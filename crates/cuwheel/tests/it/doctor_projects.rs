@@ -219,3 +219,9 @@ fn a_package_that_appends_itself_to_the_path() {
 fn generated_bindings_that_load_numbered_names() {
     check(include_str!("doctor/projects/generated_bindings_that_load_numbered_names.txt"), &expect![[""]]);
 }
+
+/// Bindings whose hooks put everything off that needs a toolkit, in a namespace that other projects share.
+#[test]
+fn hooks_that_put_off_what_needs_a_toolkit() {
+    check(include_str!("doctor/projects/hooks_that_put_off_what_needs_a_toolkit.txt"), &expect![[""]]);
+}

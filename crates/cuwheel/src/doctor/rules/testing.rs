@@ -73,6 +73,15 @@ fn package_places(facts: &ProjectFacts) -> BTreeSet<String> {
             places.insert(above.to_owned());
         }
     }
+    // A namespace has no `__init__.py`: the package is in it, under the project's name.
+    if let Some((namespace, package)) = facts.name().and_then(|name| name.split_once(['-', '.'])) {
+        let inner = format!("{namespace}/{}/__init__.py", package.replace(['-', '.'], "_"));
+        let is_there = |place: &&str| {
+            let path = if place.is_empty() { inner.clone() } else { format!("{place}/{inner}") };
+            facts.tree.has(&path)
+        };
+        places.extend(["", "src", "python", "lib"].into_iter().filter(is_there).map(str::to_owned));
+    }
     // A layout with a directory for packages has none at the root.
     if places.len() > 1 && !is_root_package(facts) {
         places.remove("");
