@@ -90,7 +90,8 @@ catalog! {
 
     CACHE_KEYS = "uv/cache-keys", Warning,
         "uv knows the sources that a build reads",
-        "uv looks at pyproject.toml only: after a change of native sources `uv sync` keeps the old extension.",
+        "Unless told otherwise, uv looks at pyproject.toml, setup.py and setup.cfg: after a change of native sources `uv sync` keeps \
+         the old extension.",
         "list them in tool.uv.cache-keys";
 
     UNKNOWN_SETTING = "settings/unknown-key", Error,
