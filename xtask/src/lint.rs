@@ -52,16 +52,17 @@ fn cargo(project: &Project, output: &Output) -> Result<Process> {
     Ok(cargo::with_headers(cargo::process(), &interpreter, &environment)?.directory(&project.root))
 }
 
-/// The pages need the corpus of broken wheels, which is compiled.
+/// The pages need the corpora of what is broken, which are compiled.
 fn rule_pages(cargo: &Process, fix: bool, output: &Output) -> Result<()> {
-    let arguments = ["run", "--quiet", "--package", "cuwheel-inspect", "--example", "rule_pages", "--", "docs/rules"];
-    let process = cargo.clone().args(arguments).args(fix.then_some("--fix"));
-    run(
-        &process,
-        "pages of rules are not what the code says",
-        "run `cargo xtask lint --fix` and commit docs/rules",
-        output,
-    )
+    for (package, example, directory) in
+        [("cuwheel-inspect", "rule_pages", "docs/rules"), ("cuwheel", "doctor_rule_pages", "docs/doctor-rules")]
+    {
+        let arguments = ["run", "--quiet", "--package", package, "--example", example, "--", directory];
+        let process = cargo.clone().args(arguments).args(fix.then_some("--fix"));
+        let remedy = format!("run `cargo xtask lint --fix` and commit {directory}");
+        run(&process, "pages of rules are not what the code says", &remedy, output)?;
+    }
+    Ok(())
 }
 
 fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Result<()> {
@@ -75,15 +76,20 @@ fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Resul
 
 /// Pages and parts of pages that are made from the code are committed, and checked here.
 fn generated_files(root: &Path, fix: bool) -> Result<()> {
-    let rules_path = root.join("docs/check-wheel.md");
-    let page = std::fs::read_to_string(&rules_path)
-        .map_err(|error| Failure::failed(format!("{} cannot be read: {error}", rules_path.display())))?;
-    let rules_page = with_rules(&page, &cuwheel::wheel_check::markdown());
-    let rules_page = rules_page.ok_or_else(|| {
-        Failure::failed(format!("{} has no place for the rules", rules_path.display()))
-            .remedy("put `<!-- rules -->` and `<!-- end of rules -->` on lines of their own")
-    })?;
-    for (path, content) in [(root.join("docs/settings.md"), settings_page()), (rules_path, rules_page)] {
+    let tables =
+        [("docs/check-wheel.md", cuwheel::wheel_check::markdown()), ("docs/doctor.md", cuwheel::doctor::markdown())];
+    let mut contents = vec![(root.join("docs/settings.md"), settings_page())];
+    for (path, table) in tables {
+        let path = root.join(path);
+        let page = std::fs::read_to_string(&path)
+            .map_err(|error| Failure::failed(format!("{} cannot be read: {error}", path.display())))?;
+        let page = with_rules(&page, &table).ok_or_else(|| {
+            Failure::failed(format!("{} has no place for the rules", path.display()))
+                .remedy("put `<!-- rules -->` and `<!-- end of rules -->` on lines of their own")
+        })?;
+        contents.push((path, page));
+    }
+    for (path, content) in contents {
         if fix {
             files::write_if_changed(&path, content.as_bytes())?;
         } else if std::fs::read_to_string(&path).ok().as_deref() != Some(&content) {

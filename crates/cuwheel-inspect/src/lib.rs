@@ -12,6 +12,8 @@ pub mod elf;
 pub mod fatbin;
 pub mod objects;
 pub mod path;
+#[cfg(feature = "test-support")]
+pub mod rule_pages;
 pub mod rules;
 pub mod sdist;
 pub mod size;

@@ -50,18 +50,21 @@ pub fn check(project: &Project) -> Result<()> {
         .into())
 }
 
-/// The keys that cover files, as few as they can be without naming a whole project.
+/// The keys that cover files, as they are written.
 pub fn suggestions(files: &[PathBuf]) -> Vec<String> {
-    let key = |path: &PathBuf| {
+    suggested_patterns(files).iter().map(|pattern| format!("{{ file = \"{pattern}\" }}")).collect()
+}
+
+/// The patterns that cover files, as few as they can be without naming a whole project.
+pub fn suggested_patterns(files: &[PathBuf]) -> Vec<String> {
+    let pattern = |path: &PathBuf| {
         let top = path.iter().next().unwrap_or_default().to_string_lossy().into_owned();
         match path.extension() {
-            Some(extension) if path.components().count() > 1 => {
-                format!("{{ file = \"{top}/**/*.{}\" }}", extension.to_string_lossy())
-            }
-            _ => format!("{{ file = \"{}\" }}", path.display()),
+            Some(extension) if path.components().count() > 1 => format!("{top}/**/*.{}", extension.to_string_lossy()),
+            _ => path.display().to_string(),
         }
     };
-    files.iter().map(key).collect::<BTreeSet<_>>().into_iter().collect()
+    files.iter().map(pattern).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn is_compiled_rust(crate_directory: &Path, file: &Path) -> bool {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, develop, lock, overlay, repair, test, test_gpu};
+use crate::commands::{build_wheel, check_wheel, develop, doctor, lock, overlay, repair, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -49,6 +49,8 @@ pub enum Command {
     Repair(repair::Arguments),
     /// Rebuild a released wheel with its native modules replaced by this project's
     Overlay(overlay::Arguments),
+    /// Say what is wrong with a project and with this machine, by named rules
+    Doctor(doctor::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
     Lock(lock::Arguments),
 }
@@ -117,6 +119,7 @@ pub fn run(command: &Command) -> ExitCode {
         Command::CheckWheel(arguments) => ("check-wheel", &arguments.common),
         Command::Repair(arguments) => ("repair", &arguments.common),
         Command::Overlay(arguments) => ("overlay", &arguments.common),
+        Command::Doctor(arguments) => ("doctor", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
     };
     let output = common.output();
@@ -134,6 +137,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
         Command::CheckWheel(arguments) => check_wheel::execute(arguments, output),
         Command::Repair(arguments) => repair::execute(arguments, output),
         Command::Overlay(arguments) => overlay::execute(project()?, arguments, output),
+        Command::Doctor(arguments) => doctor::execute(arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
     }
 }

@@ -3,6 +3,7 @@
 pub mod build_wheel;
 pub mod check_wheel;
 pub mod develop;
+pub mod doctor;
 pub mod lock;
 pub mod overlay;
 pub mod repair;

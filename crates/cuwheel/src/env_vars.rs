@@ -70,6 +70,22 @@ variables! {
     CARGO_TARGET_DIR;
     /// The same, with less weight.
     CARGO_BUILD_TARGET_DIR;
+    /// Where a CUDA toolkit is looked for first; read by `doctor`.
+    CUDA_HOME;
+    /// The same, second; read by `doctor`.
+    CUDA_PATH;
+    /// The host compiler that nvcc is told to use; read by `doctor`.
+    NVCC_CCBIN;
+    /// The host compiler that `CMake` has nvcc use; read by `doctor`.
+    CUDAHOSTCXX;
+    /// How many compilers torch's builds run at once; read by `doctor`.
+    MAX_JOBS;
+    /// How many jobs builds of `CMake` run at once; read by `doctor`.
+    CMAKE_BUILD_PARALLEL_LEVEL;
+    /// How many jobs cargo runs at once; read by `doctor`.
+    CARGO_BUILD_JOBS;
+    /// Where temporary files go; its free space is looked at by `doctor`.
+    TMPDIR;
     /// Flags for rustc, separated by the unit separator; kept, and added to.
     CARGO_ENCODED_RUSTFLAGS;
     /// Flags for rustc, separated by spaces; kept, and added to.

@@ -107,6 +107,11 @@ impl Failure {
         &self.details
     }
 
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
     /// Whose failure it is.
     pub const fn kind(&self) -> FailureKind {
         self.kind

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use cuwheel_inspect::rules::{Breakdown, Finding};
 use cuwheel_inspect::size::human_size;
 
+use crate::findings::Counts;
 use crate::treemap::{Node, escape};
-use crate::wheel_check::{Counts, WheelCheck};
+use crate::wheel_check::WheelCheck;
 
 const HEAD: &str = "<!doctype html>
 <html lang=\"en\">

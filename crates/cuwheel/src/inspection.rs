@@ -11,13 +11,14 @@ use globset::Glob;
 
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::findings::{self, Counts};
 use crate::floor;
 use crate::interpreter::Interpreter;
 use crate::manifest::WheelReport;
 use crate::maturin::{Compilation, WheelAbi};
 use crate::output::Output;
 use crate::project::Project;
-use crate::wheel_check::{self, Counts};
+use crate::wheel_check;
 
 /// Reads a wheel from its bytes.
 pub fn open(file: &str, bytes: &[u8]) -> Result<Wheel> {
@@ -121,7 +122,7 @@ pub fn check_with(examined: &ExaminedWheel, policy: &Policy, output: &Output) ->
     }
     let count = Counts::of(&errors).describe();
     Err(Failure::failed(format!("check-wheel finds {count} in {}", examined.wheel().file_name()))
-        .details(wheel_check::render_findings(&errors, true).lines().map(str::to_owned))
+        .details(findings::render(&errors, true).lines().map(str::to_owned))
         .remedy("mend what is named, or allow it in tool.cuwheel.check.allow")
         .into())
 }

@@ -1,7 +1,8 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 //!
 //! Source: OASIS "Static Analysis Results Interchange Format (SARIF) Version 2.1.0". The artifact of a result is the wheel;
-//! the entry of the wheel that it is about is a logical location, because no tool opens archives.
+//! the entry of the wheel that it is about is a logical location, because no tool opens archives. Of a project, the
+//! artifact is the file, with the line.
 
 use std::path::Path;
 
@@ -12,18 +13,29 @@ use crate::wheel_check::WheelCheck;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The findings on `checks` and on all of them `together`. Wheels below `directory` are named relative to it.
+/// The findings of `check-wheel` on `checks` and on all of them `together`. Wheels below `directory` are named relative
+/// to it.
 pub fn document(checks: &[WheelCheck], together: &[Finding], directory: &Path) -> Value {
     let mut results = Vec::new();
     for check in checks {
         let uri = uri(check.path(), directory);
-        results.extend(check.findings().iter().map(|finding| result(finding, Some(&uri))));
+        results.extend(check.findings().iter().map(|finding| result(RULES, finding, in_wheel(finding, Some(&uri)))));
     }
-    results.extend(together.iter().map(|finding| result(finding, None)));
+    results.extend(together.iter().map(|finding| result(RULES, finding, in_wheel(finding, None))));
+    log("cuwheel check-wheel", RULES, &results)
+}
+
+/// The findings of `doctor` on a project; their paths are relative to it.
+pub fn document_of_project(catalog: &[&'static Rule], findings: &[Finding]) -> Value {
+    let results: Vec<Value> = findings.iter().map(|finding| result(catalog, finding, in_project(finding))).collect();
+    log("cuwheel doctor", catalog, &results)
+}
+
+fn log(tool: &str, catalog: &[&'static Rule], results: &[Value]) -> Value {
     let driver = json!({
-        "name": "cuwheel check-wheel",
+        "name": tool,
         "version": env!("CARGO_PKG_VERSION"),
-        "rules": RULES.iter().map(|rule| self::rule(rule)).collect::<Vec<_>>(),
+        "rules": catalog.iter().map(|rule| self::rule(rule)).collect::<Vec<_>>(),
     });
     json!({
         "$schema": SCHEMA,
@@ -42,8 +54,19 @@ fn rule(rule: &Rule) -> Value {
     })
 }
 
-fn result(finding: &Finding, wheel: Option<&str>) -> Value {
-    let index = RULES.iter().position(|rule| *rule == finding.rule());
+fn result(catalog: &[&'static Rule], finding: &Finding, location: Value) -> Value {
+    let index = catalog.iter().position(|rule| *rule == finding.rule());
+    let has_location = location.as_object().is_some_and(|object| !object.is_empty());
+    json!({
+        "ruleId": finding.rule().id(),
+        "ruleIndex": index,
+        "level": level(finding.severity()),
+        "message": { "text": finding.to_string() },
+        "locations": if has_location { vec![location] } else { Vec::new() },
+    })
+}
+
+fn in_wheel(finding: &Finding, wheel: Option<&str>) -> Value {
     let mut location = json!({});
     if let Some(uri) = wheel {
         let mut physical = json!({ "artifactLocation": { "uri": uri } });
@@ -55,14 +78,16 @@ fn result(finding: &Finding, wheel: Option<&str>) -> Value {
     if let Some(path) = finding.path() {
         location["logicalLocations"] = json!([{ "fullyQualifiedName": path, "kind": "resource" }]);
     }
-    let has_location = location.as_object().is_some_and(|object| !object.is_empty());
-    json!({
-        "ruleId": finding.rule().id(),
-        "ruleIndex": index,
-        "level": level(finding.severity()),
-        "message": { "text": finding.to_string() },
-        "locations": if has_location { vec![location] } else { Vec::new() },
-    })
+    location
+}
+
+fn in_project(finding: &Finding) -> Value {
+    let Some(path) = finding.path() else { return json!({}) };
+    let mut physical = json!({ "artifactLocation": { "uri": encoded(path.as_bytes()) } });
+    if let Some(line) = finding.line() {
+        physical["region"] = json!({ "startLine": line });
+    }
+    json!({ "physicalLocation": physical })
 }
 
 const fn level(severity: Severity) -> &'static str {
@@ -78,11 +103,15 @@ fn uri(path: &Path, directory: &Path) -> String {
     let relative = path.strip_prefix(directory).ok();
     let prefix = if relative.is_some() { "" } else { "file://" };
     let bytes = relative.unwrap_or(path).as_os_str().as_encoded_bytes();
+    format!("{prefix}{}", encoded(bytes))
+}
+
+fn encoded(bytes: &[u8]) -> String {
     let encoded = bytes.iter().map(|byte| {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
         if is_plain { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
     });
-    format!("{prefix}{}", encoded.collect::<String>())
+    encoded.collect()
 }
 
 #[cfg(test)]

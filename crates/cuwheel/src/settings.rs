@@ -10,6 +10,7 @@ use cuwheel_inspect::rules::{DeclaredArchitecture, RuleSelector};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::byte_size;
+use crate::doctor;
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::overlay::entry::OverlayEntry;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub requirements: String,
     /// `[tool.cuwheel.check]`.
     pub check: CheckSettings,
+    /// `[tool.cuwheel.doctor]`.
+    pub doctor: DoctorSettings,
     /// `[tool.cuwheel.repair]`.
     pub repair: RepairSettings,
     /// `[tool.cuwheel.test]`.
@@ -67,6 +70,28 @@ pub struct CheckSettings {
     pub architectures: Vec<DeclaredArchitecture>,
     /// `check.budget`.
     pub budget_bytes: Option<u64>,
+}
+
+/// The settings of `doctor`.
+#[derive(Clone, Debug)]
+pub struct DoctorSettings {
+    /// `doctor.deny`.
+    pub deny: Vec<RuleSelector>,
+    /// `doctor.allow`.
+    pub allow: Vec<RuleSelector>,
+    /// `doctor.baseline`.
+    pub baseline: Option<String>,
+}
+
+impl DoctorSettings {
+    fn read(values: &Values) -> Result<Self> {
+        let baseline = Some(values.text("doctor.baseline")).filter(|path| !path.is_empty());
+        if let Some(path) = &baseline {
+            check_path("doctor.baseline", path)?;
+        }
+        let selectors = |key| values.rules(key, doctor::parse_selector);
+        Ok(Self { deny: selectors("doctor.deny")?, allow: selectors("doctor.allow")?, baseline })
+    }
 }
 
 /// The settings of the repairs of `build-wheel`.
@@ -141,6 +166,16 @@ impl TestGpuSettings {
 }
 
 impl Settings {
+    /// Every key that is no setting, below `tool.cuwheel`, with what may have been meant.
+    pub fn unknown_keys(item: &Item) -> Vec<(String, String)> {
+        let mut given = Given::default();
+        if let Some(table) = item.as_table_like() {
+            // Another mistake ends the reading; what was found until then is.
+            let _ = given.collect("", "", table);
+        }
+        given.unknown.into_iter().map(|(key, failure)| (key, failure.advice().unwrap_or_default().to_owned())).collect()
+    }
+
     /// Reads and validates `[tool.cuwheel]`; an absent table gives the defaults.
     pub fn from_item(item: Option<&Item>) -> Result<Self> {
         let mut given = Given::default();
@@ -149,6 +184,9 @@ impl Settings {
             let table =
                 table.ok_or_else(|| Failure::usage("tool.cuwheel is not a table").remedy("write [tool.cuwheel]"))?;
             given.collect("", "", table)?;
+        }
+        if let Some((_, unknown)) = given.unknown.into_iter().next() {
+            return Err(unknown.into());
         }
         let is_given = |key: &str| given.settings.contains_key(key);
         let (group_is_given, gpu_group_is_given) = (is_given("test.group"), is_given("test-gpu.group"));
@@ -177,11 +215,12 @@ impl Settings {
             overlays,
             requirements: values.text("requirements"),
             check: CheckSettings {
-                deny: values.rules("check.deny")?,
-                allow: values.rules("check.allow")?,
+                deny: values.rules("check.deny", wheel_check::parse_selector)?,
+                allow: values.rules("check.allow", wheel_check::parse_selector)?,
                 architectures: values.architectures("check.architectures")?,
                 budget_bytes: values.size("check.budget")?,
             },
+            doctor: DoctorSettings::read(&values)?,
             repair: RepairSettings {
                 grafts: values.grafts("repair.graft")?,
                 library_paths: values.texts("repair.library-paths").into_iter().map(PathBuf::from).collect(),
@@ -258,9 +297,9 @@ impl Values {
         self.item(key).as_integer().and_then(|count| u64::try_from(count).ok()).expect("checked against the schema")
     }
 
-    fn rules(&self, key: &str) -> Result<Vec<RuleSelector>> {
+    fn rules(&self, key: &str, parse: fn(&str) -> Result<RuleSelector, String>) -> Result<Vec<RuleSelector>> {
         let unknown = |error: String| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
-        self.texts(key).iter().map(|text| wheel_check::parse_selector(text).map_err(unknown)).collect()
+        self.texts(key).iter().map(|text| parse(text).map_err(unknown)).collect()
     }
 
     fn architectures(&self, key: &str) -> Result<Vec<DeclaredArchitecture>> {
@@ -306,6 +345,8 @@ const ANY_OVERLAY: &str = "overlay.NAME";
 struct Given {
     settings: BTreeMap<&'static str, Item>,
     overlays: BTreeMap<String, BTreeMap<&'static str, Item>>,
+    /// Keys that are no settings, below `tool.cuwheel`.
+    unknown: Vec<(String, Failure)>,
 }
 
 impl Given {
@@ -332,7 +373,8 @@ impl Given {
             } else if SCHEMA.iter().any(|setting| setting.key.starts_with(&format!("{key}."))) && item.is_table_like() {
                 self.collect(&key, &shown, item.as_table_like().expect("just checked"))?;
             } else {
-                return Err(unknown(&key, &shown).into());
+                let failure = unknown(&key, &shown);
+                self.unknown.push((shown, failure));
             }
         }
         Ok(())

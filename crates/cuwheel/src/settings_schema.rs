@@ -87,6 +87,24 @@ pub(crate) const SCHEMA: &[Setting] = &[
         doc: "`zig` links against the glibc of `compatibility` whatever this machine has; `system` uses the machine's linker.",
     },
     Setting {
+        key: "doctor.allow",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `doctor`, or groups such as `test/`, whose breaches are not reported.",
+    },
+    Setting {
+        key: "doctor.baseline",
+        kind: Kind::Text,
+        default: "\"\"",
+        doc: "The file of known findings of `doctor`, which are not reported again; empty for none.",
+    },
+    Setting {
+        key: "doctor.deny",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `doctor`, or groups, whose breaches are errors.",
+    },
+    Setting {
         key: "modules",
         kind: Kind::Texts,
         default: "[]",

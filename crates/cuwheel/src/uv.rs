@@ -18,7 +18,7 @@ use crate::process::{Finished, Process, find_program};
 const BOOTSTRAP: &str = include_str!("uv.txt");
 
 /// The oldest uv on PATH that is used: one that writes pylock.toml, the newest of what is called here.
-const OLDEST: (u32, u32, u32) = (0, 6, 17);
+pub const OLDEST: (u32, u32, u32) = (0, 6, 17);
 
 /// A uv that works.
 #[derive(Clone, Debug)]
@@ -280,7 +280,8 @@ const SETTINGS_OF_OTHER_INSTALLS: &[&str] = &[
     "PIP_NO_BINARY",
 ];
 
-fn version_of(program: &Path) -> Option<(u32, u32, u32)> {
+/// What a uv says its version is.
+pub fn version_of(program: &Path) -> Option<(u32, u32, u32)> {
     let finished = Process::new(program).arg("--version").capture().ok()?;
     let mut numbers = finished.stdout.split_whitespace().nth(1)?.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??, numbers.next()??))

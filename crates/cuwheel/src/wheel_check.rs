@@ -5,20 +5,17 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cuwheel_inspect::rules::{
-    self, Breakdown, ExaminedWheel, Finding, InstalledFiles, Policy, RULES, RuleSelector, Severity,
-};
+use cuwheel_inspect::rules::{self, Breakdown, ExaminedWheel, Finding, InstalledFiles, Policy, RULES, RuleSelector};
 use cuwheel_inspect::wheel::WheelFault;
 use serde_json::{Value, json};
 
 use crate::error::{Failure, Result};
 use crate::files::{self, human_size};
-use crate::settings::{CheckSettings, nearest};
+use crate::findings::{self, Counts};
+use crate::settings::CheckSettings;
 
 /// Files and sections that are listed.
 const LISTED_SIZES: usize = 5;
-/// Places that are listed of one rule.
-const LISTED_PLACES: usize = 5;
 
 /// A wheel, and what is wrong with it.
 #[derive(Debug)]
@@ -138,7 +135,7 @@ impl WheelCheck {
             }
         }
         let _ = writeln!(text, "findings     {}", Counts::of(&self.findings).describe());
-        text + &render_findings(&self.findings, verbose)
+        text + &findings::render(&self.findings, verbose)
     }
 
     /// The object for machines.
@@ -153,7 +150,7 @@ impl WheelCheck {
             "glibc_floor": readable.and_then(|readable| readable.glibc_floor.as_deref()),
             "cuda_toolkits": readable.map_or(&[][..], |readable| &readable.cuda_toolkits),
             "sizes": readable.map(|readable| breakdown_to_json(&readable.breakdown)),
-            "findings": findings_to_json(&self.findings),
+            "findings": findings::to_json(&self.findings),
         })
     }
 }
@@ -173,51 +170,15 @@ impl Readable {
     }
 }
 
-/// How many findings there are of each severity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Errors.
-    pub errors: usize,
-    /// Warnings.
-    pub warnings: usize,
-    /// Notes.
-    pub notes: usize,
-}
-
-impl Counts {
-    /// Counts `findings`.
-    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
-        let mut counts = Self::default();
-        for finding in findings {
-            match finding.severity() {
-                Severity::Error => counts.errors += 1,
-                Severity::Warning => counts.warnings += 1,
-                Severity::Note => counts.notes += 1,
-            }
-        }
-        counts
-    }
-
-    /// Such as `2 errors, 1 note`.
-    pub fn describe(self) -> String {
-        let counts = [(self.errors, "error"), (self.warnings, "warning"), (self.notes, "note")];
-        let parts: Vec<String> = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, name)| format!("{count} {name}{}", if *count == 1 { "" } else { "s" }))
-            .collect();
-        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
-    }
-}
-
 fn render_breakdown(breakdown: &Breakdown) -> String {
     let mut text = String::new();
     for file in breakdown.files.iter().take(LISTED_SIZES) {
         let sizes = format!("{} of {}", human_size(file.compressed_size_bytes), human_size(file.size_bytes));
-        let _ = writeln!(text, "  file       {sizes}  {}", printable(&file.path));
+        let _ = writeln!(text, "  file       {sizes}  {}", findings::printable(&file.path));
     }
     for section in breakdown.sections.iter().take(LISTED_SIZES) {
-        let _ = writeln!(text, "  section    {}  {}", human_size(section.size_bytes), printable(&section.name));
+        let _ =
+            writeln!(text, "  section    {}  {}", human_size(section.size_bytes), findings::printable(&section.name));
     }
     for code in &breakdown.architectures {
         let images = if code.images == 1 { "image" } else { "images" };
@@ -228,54 +189,6 @@ fn render_breakdown(breakdown: &Breakdown) -> String {
         let _ = writeln!(text, "  strip      takes out {}", human_size(breakdown.strippable_bytes));
     }
     text
-}
-
-/// Findings by rule, with the remedy once.
-pub fn render_findings(findings: &[Finding], verbose: bool) -> String {
-    let mut text = String::new();
-    let mut shown: Vec<&str> = Vec::new();
-    for finding in findings {
-        let rule = finding.rule();
-        if shown.contains(&rule.id()) {
-            continue;
-        }
-        shown.push(rule.id());
-        let places: Vec<&Finding> = findings.iter().filter(|other| other.rule() == rule).collect();
-        let limit = if verbose { usize::MAX } else { LISTED_PLACES };
-        let _ = writeln!(text, "{}: {}", finding.severity(), rule.id());
-        for place in places.iter().take(limit) {
-            let _ = writeln!(text, "  {}", printable(&place.to_string()));
-        }
-        if let Some(more @ 1..) = places.len().checked_sub(limit) {
-            let _ = writeln!(text, "  and {more} more: --verbose shows them");
-        }
-        let _ = writeln!(text, "  why: {}\n  fix: {}", rule.why(), rule.remedy());
-    }
-    text
-}
-
-/// The text without control characters: names in a stranger's wheel must not command the terminal.
-fn printable(text: &str) -> String {
-    let escape = |character: char| -> String {
-        if character.is_control() { character.escape_default().collect() } else { character.to_string() }
-    };
-    text.chars().map(escape).collect()
-}
-
-/// Findings for machines.
-pub fn findings_to_json(findings: &[Finding]) -> Value {
-    let finding = |finding: &Finding| {
-        json!({
-            "rule": finding.rule().id(),
-            "severity": finding.severity().name(),
-            "path": finding.path(),
-            "offset": finding.archive_offset(),
-            "symbol": finding.symbol_name(),
-            "message": finding.message(),
-            "remedy": finding.rule().remedy(),
-        })
-    };
-    findings.iter().map(finding).collect()
 }
 
 fn breakdown_to_json(breakdown: &Breakdown) -> Value {
@@ -309,49 +222,10 @@ pub fn policy(settings: &CheckSettings) -> Policy {
 
 /// Reads the name of a rule or of a group of rules; the error suggests the nearest.
 pub fn parse_selector(text: &str) -> Result<RuleSelector, String> {
-    text.parse().map_err(|error| match nearest(text, &RuleSelector::known()) {
-        Some(known) => format!("{error}: did you mean {known}?"),
-        None => format!("{error}: docs/check-wheel.md lists them"),
-    })
+    findings::parse_selector(RULES, "docs/check-wheel.md", text)
 }
 
 /// The table of rules, as Markdown.
 pub fn markdown() -> String {
-    let mut text = String::from("| rule | severity | what holds | why | remedy |\n|---|---|---|---|---|\n");
-    for rule in RULES {
-        let (id, severity, title) = (rule.id(), rule.severity(), rule.title());
-        let page = id.replace('/', "-");
-        let _ =
-            writeln!(text, "| [`{id}`](rules/{page}.md) | {severity} | {title} | {} | {} |", rule.why(), rule.remedy());
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_words() {
-        let describe = |errors, warnings, notes| Counts { errors, warnings, notes }.describe();
-        assert_eq!(describe(0, 0, 0), "none");
-        assert_eq!(describe(2, 0, 1), "2 errors, 1 note");
-        assert_eq!(describe(1, 3, 0), "1 error, 3 warnings");
-    }
-
-    #[test]
-    fn names_in_a_wheel_cannot_command_the_terminal() {
-        assert_eq!(printable("größe \x1b[31m\r\n"), "größe \\u{1b}[31m\\r\\n");
-    }
-
-    #[test]
-    fn a_wrong_name_suggests_the_nearest() {
-        assert_eq!(
-            parse_selector("archive/duplicate-entries").unwrap_err(),
-            "`archive/duplicate-entries` is no rule and no group of rules, such as `archive/duplicate-entry` or \
-             `archive/`: did you mean archive/duplicate-entry?"
-        );
-        assert!(parse_selector("archiv/").unwrap_err().ends_with("did you mean archive/?"));
-        assert!(parse_selector("libraries/").is_ok());
-    }
+    findings::table(RULES, "rules")
 }

@@ -5,19 +5,9 @@
 use super::{Rule, Severity};
 use Severity::{Error, Note, Warning};
 
-const fn rule(
-    id: &'static str,
-    severity: Severity,
-    title: &'static str,
-    why: &'static str,
-    remedy: &'static str,
-) -> Rule {
-    Rule { id, severity, title, why, remedy }
-}
-
 macro_rules! catalog {
     ($($name:ident = $id:literal, $severity:ident, $title:literal, $why:literal, $remedy:literal;)*) => {
-        $(pub(super) static $name: Rule = rule($id, $severity, $title, $why, $remedy);)*
+        $(pub(super) static $name: Rule = Rule::new($id, $severity, $title, $why, $remedy);)*
 
         /// Every rule, in the order of the documentation.
         pub static RULES: &[&Rule] = &[$(&$name),*];

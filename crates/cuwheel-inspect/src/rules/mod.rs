@@ -2,6 +2,9 @@
 //!
 //! A wheel is read once, into an [`ExaminedWheel`]; [`check`] then gives its findings, and [`check_set`] those of wheels
 //! given together. No rule needs more than the wheel: nothing is installed, imported or looked up.
+//!
+//! [`Rule`], [`Finding`], [`Severity`], [`RuleSelector`] and the layers of [`Policy`] know nothing of wheels: `doctor` has
+//! a catalog of its own and uses the same.
 
 mod archive;
 mod breakdown;
@@ -66,7 +69,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something that holds for every good wheel.
+/// Something that holds for every good wheel, or for every good project.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     id: &'static str,
@@ -77,6 +80,18 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// A rule of a catalog. `why` is sentences; `title` and `remedy` are none.
+    #[must_use]
+    pub const fn new(
+        id: &'static str,
+        severity: Severity,
+        title: &'static str,
+        why: &'static str,
+        remedy: &'static str,
+    ) -> Self {
+        Self { id, severity, title, why, remedy }
+    }
+
     /// The name, such as `archive/duplicate-entry`.
     #[must_use]
     pub fn id(&self) -> &'static str {
@@ -120,18 +135,47 @@ pub struct Finding {
     rule: &'static Rule,
     severity: Severity,
     path: Option<String>,
+    line: Option<usize>,
     offset: Option<u64>,
     symbol: Option<String>,
     message: String,
+    remedy: Option<String>,
 }
 
 impl Finding {
-    fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
-        Self { rule, severity: rule.severity, path: None, offset: None, symbol: None, message: message.into() }
+    /// A breach of a rule, with what is wrong.
+    #[must_use]
+    pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            severity: rule.severity,
+            path: None,
+            line: None,
+            offset: None,
+            symbol: None,
+            message: message.into(),
+            remedy: None,
+        }
     }
 
-    fn at(mut self, path: &str) -> Self {
+    /// Says which file it is about.
+    #[must_use]
+    pub fn at(mut self, path: &str) -> Self {
         self.path = Some(path.to_owned());
+        self
+    }
+
+    /// Says which line of the file it is about, counted from one.
+    #[must_use]
+    pub fn on_line(mut self, line: Option<usize>) -> Self {
+        self.line = line;
+        self
+    }
+
+    /// Says what to do here, where more is known than the rule can say.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
         self
     }
 
@@ -163,6 +207,12 @@ impl Finding {
         self.path.as_deref()
     }
 
+    /// The line in the file, counted from one.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+
     /// Where in the archive it is, in bytes.
     #[must_use]
     pub fn archive_offset(&self) -> Option<u64> {
@@ -175,6 +225,12 @@ impl Finding {
         self.symbol.as_deref()
     }
 
+    /// What to do here, where that is more than the rule says.
+    #[must_use]
+    pub fn own_remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
     /// What is wrong, without the path.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -184,9 +240,10 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.path {
-            Some(path) => write!(formatter, "{path}: {}", self.message),
-            None => formatter.write_str(&self.message),
+        match (&self.path, self.line) {
+            (Some(path), Some(line)) => write!(formatter, "{path}:{line}: {}", self.message),
+            (Some(path), None) => write!(formatter, "{path}: {}", self.message),
+            (None, _) => formatter.write_str(&self.message),
         }
     }
 }

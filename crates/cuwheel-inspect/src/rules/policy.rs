@@ -13,24 +13,29 @@ pub struct RuleSelector(String);
 
 /// The text names no rule and no group of rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no rule and no group of rules, such as `archive/duplicate-entry` or `archive/`")]
+#[error("`{0}` is no rule and no group of rules")]
 pub struct UnknownRule(String);
 
 impl FromStr for RuleSelector {
     type Err = UnknownRule;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let selector = Self(text.to_owned());
-        if RULES.iter().any(|rule| selector.selects(rule)) { Ok(selector) } else { Err(UnknownRule(selector.0)) }
+        Self::among(RULES, text)
     }
 }
 
 impl RuleSelector {
-    /// Every text that selects something: groups, and rules.
+    /// Reads a text that selects something in a catalog.
+    pub fn among(catalog: &[&'static Rule], text: &str) -> Result<Self, UnknownRule> {
+        let selector = Self(text.to_owned());
+        if catalog.iter().any(|rule| selector.selects(rule)) { Ok(selector) } else { Err(UnknownRule(selector.0)) }
+    }
+
+    /// Every text that selects something in a catalog: groups, and rules.
     #[must_use]
-    pub fn known() -> Vec<&'static str> {
+    pub fn known(catalog: &[&'static Rule]) -> Vec<&'static str> {
         let mut known: Vec<&str> = Vec::new();
-        for rule in RULES {
+        for rule in catalog {
             let group = rule.id.split_inclusive('/').next().unwrap_or_default();
             if !known.contains(&group) {
                 known.push(group);
@@ -159,7 +164,8 @@ impl Policy {
     }
 
     /// Sets severities, leaves out what is allowed, and puts the worst first.
-    pub(super) fn apply(&self, findings: Vec<Finding>) -> Vec<Finding> {
+    #[must_use]
+    pub fn apply(&self, findings: Vec<Finding>) -> Vec<Finding> {
         let mut kept: Vec<Finding> = findings
             .into_iter()
             .filter_map(|finding| Some(Finding { severity: self.severity_of(finding.rule)?, ..finding }))
@@ -201,7 +207,7 @@ mod tests {
         for text in ["", "/", "archive", "archiv/", "archive/duplicate", "archive/duplicate-entry/"] {
             assert_eq!(text.parse::<RuleSelector>(), Err(UnknownRule(text.to_owned())));
         }
-        for text in RuleSelector::known() {
+        for text in RuleSelector::known(RULES) {
             assert_eq!(text.parse::<RuleSelector>().unwrap().as_str(), text);
         }
     }

@@ -17,6 +17,7 @@ use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
 use crate::error::{self, Failure, FailureKind, Result};
 use crate::files::{self, human_size};
+use crate::findings::{self, Counts};
 use crate::html_report;
 use crate::inspection;
 use crate::interpreter::{self, Request};
@@ -26,7 +27,7 @@ use crate::project::{self, Declared};
 use crate::proof::{self, Dependencies};
 use crate::sarif;
 use crate::uv::Uv;
-use crate::wheel_check::{self, Counts, WheelCheck};
+use crate::wheel_check::{self, WheelCheck};
 
 /// The arguments of `check-wheel`.
 #[derive(clap::Args, Clone, Debug)]
@@ -269,7 +270,7 @@ impl Plan {
         let mut parts: Vec<String> = checks.iter().map(|check| check.render(verbose)).collect();
         if !together.is_empty() {
             let heading = format!("together     {}\n", Counts::of(together).describe());
-            parts.push(heading + &wheel_check::render_findings(together, verbose));
+            parts.push(heading + &findings::render(together, verbose));
         }
         let counts = Counts::of(checks.iter().flat_map(WheelCheck::findings).chain(together));
         if checks.len() > 1 {
@@ -277,7 +278,7 @@ impl Plan {
         }
         let json = json!({
             "wheels": checks.iter().map(WheelCheck::to_json).collect::<Vec<_>>(),
-            "set_findings": wheel_check::findings_to_json(together),
+            "set_findings": findings::to_json(together),
             "counts": { "errors": counts.errors, "warnings": counts.warnings, "notes": counts.notes },
         });
         Outcome { text: parts.join("\n"), json, succeeded: counts.errors == 0 }

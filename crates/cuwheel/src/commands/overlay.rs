@@ -18,6 +18,7 @@ use crate::commands::build_wheel::{self, Built};
 use crate::environment::Access;
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::findings;
 use crate::inspection;
 use crate::interpreter::{self, Interpreter, Request};
 use crate::manifest::WheelReport;
@@ -299,7 +300,7 @@ fn check_released(examined: &ExaminedWheel, accepted: &Accepted<'_>) -> Result<(
         return Ok(());
     }
     Err(Failure::usage(format!("{} is broken as it is", examined.wheel().file_name()))
-        .details(wheel_check::render_findings(&errors, true).lines().map(str::to_owned))
+        .details(findings::render(&errors, true).lines().map(str::to_owned))
         .remedy("take another release, or a wheel that was not damaged; check-wheel says more")
         .into())
 }

@@ -15,6 +15,7 @@ use crate::cli::{Common, Outcome};
 use crate::commands::check_wheel;
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::findings::{self, Counts};
 use crate::inspection;
 use crate::interpreter;
 use crate::output::Output;
@@ -26,7 +27,7 @@ use crate::repair::compose::{Repaired, Tags};
 use crate::repair::graft::{Allowed, GraftPattern};
 use crate::repair::plan::RepairPlan;
 use crate::uv::Uv;
-use crate::wheel_check::{self, Counts};
+use crate::wheel_check;
 
 /// The arguments of `repair`.
 #[derive(clap::Args, Clone, Debug)]
@@ -177,7 +178,7 @@ impl Plan {
         if !errors.is_empty() {
             let count = Counts::of(&errors).describe();
             return Err(Failure::failed(format!("{} cannot be repaired: {count} left", examined.wheel().file_name()))
-                .details(wheel_check::render_findings(&errors, true).lines().map(str::to_owned))
+                .details(findings::render(&errors, true).lines().map(str::to_owned))
                 .remedy("mend what is named where the wheel is built, or let it pass with --allow RULE")
                 .into());
         }
@@ -245,7 +246,7 @@ impl PlannedWheel {
         let _ = writeln!(text, "size         {}", files::human_size(wheel.size_bytes()));
         let _ = writeln!(text, "sha256       {}", wheel.sha256());
         let _ = writeln!(text, "findings     {}", Counts::of(&made.findings).describe());
-        text + &wheel_check::render_findings(&made.findings, false)
+        text + &findings::render(&made.findings, false)
     }
 
     fn made_to_json(&self, made: &Made) -> Value {
@@ -256,7 +257,7 @@ impl PlannedWheel {
         value["file"] = json!(examined.wheel().file_name());
         value["sha256"] = json!(examined.wheel().sha256().to_string());
         value["tags"] = examined.wheel().name().tags().iter().map(ToString::to_string).collect();
-        value["findings"] = wheel_check::findings_to_json(&made.findings);
+        value["findings"] = findings::to_json(&made.findings);
         value
     }
 }
@@ -270,7 +271,7 @@ fn refuse_damaged(examined: &ExaminedWheel, policy: &Policy) -> Result<()> {
         return Ok(());
     }
     Err(Failure::failed(format!("{} was damaged or changed after it was built", examined.wheel().file_name()))
-        .details(wheel_check::render_findings(&damage, true).lines().map(str::to_owned))
+        .details(findings::render(&damage, true).lines().map(str::to_owned))
         .remedy("build or download the wheel again: a repair would hide what happened to it")
         .into())
 }

@@ -1,0 +1,69 @@
+//! setup.cfg, tox.ini and pytest.ini: sections, keys and values of several lines.
+//!
+//! Only what configparser's defaults read, without interpolation.
+
+/// A value with the section, the key and the line that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) section: String,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) line: usize,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub(super) struct Ini {
+    pub(super) path: String,
+    entries: Vec<Entry>,
+}
+
+impl Ini {
+    pub(super) fn parse(path: &str, text: &str) -> Self {
+        let (mut entries, mut section): (Vec<Entry>, String) = (Vec::new(), String::new());
+        let mut is_open = false;
+        for (index, raw) in text.lines().enumerate() {
+            let line = raw.trim();
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if raw.starts_with([' ', '\t']) && is_open {
+                if let Some(last) = entries.last_mut() {
+                    last.value = format!("{}\n{line}", last.value);
+                }
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                (section, is_open) = (name.trim().to_owned(), false);
+            } else if let Some((key, value)) = line.split_once(['=', ':']) {
+                let (key, value) = (key.trim().replace('-', "_").to_lowercase(), value.trim().to_owned());
+                entries.push(Entry { section: section.clone(), key, value, line: index + 1 });
+                is_open = true;
+            }
+        }
+        Self { path: path.to_owned(), entries }
+    }
+
+    /// The value of a key, whose dashes and capitals do not count.
+    pub(super) fn get(&self, section: &str, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.section == section && entry.key == key)
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_on_in_indented_lines() {
+        let ini =
+            Ini::parse("setup.cfg", "# c\n[options]\ninstall-requires =\n    numpy\n    # c\n    x>=1\n[b]\nc: d\n");
+        let found = ini.get("options", "install_requires").unwrap();
+        assert_eq!((found.value.as_str(), found.line), ("\nnumpy\nx>=1", 3));
+        assert_eq!(ini.get("b", "c").unwrap().value, "d");
+    }
+}
