@@ -23,6 +23,8 @@
 #![deny(unsafe_code)]
 
 mod choice;
+#[expect(unsafe_code, reason = "the compiler is NVRTC, which is C")]
+pub mod compile;
 mod conversion;
 mod fingerprint;
 #[expect(unsafe_code, reason = "kernels are launched by the driver, which is C")]
