@@ -6,7 +6,9 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 #![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
 
+mod compile;
 mod configure;
+mod module;
 mod pack;
 mod place;
 mod scalar;
@@ -14,17 +16,16 @@ mod small_float;
 mod source;
 
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
 
 use cuwheel_device_array::{Device, Stream};
 use cuwheel_dispatcher::launch::{self, LaunchConfig, Signature};
 use cuwheel_exchange::{StreamArgument, exception_of};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use self::configure::{Key, SharedBytes};
-use self::source::{ImageBytes, SignatureArgument};
+use self::module::PyModuleOfKernels;
 use crate::devicearray::DeviceArgument;
 use crate::submodule::{Submodule, add_class};
 
@@ -35,110 +36,8 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<PyModuleOfKernels>(module, SUBMODULE.name)?;
     add_class::<PyKernel>(module, SUBMODULE.name)?;
     add_class::<ConfiguredKernel>(module, SUBMODULE.name)?;
-    module.add_function(wrap_pyfunction!(_rebuild, module)?)
-}
-
-/// Make a module of what pickle has read.
-#[pyfunction]
-fn _rebuild(py: Python<'_>, image: &Bound<'_, PyBytes>) -> PyResult<PyModuleOfKernels> {
-    source::module(py, image.as_bytes()).map(PyModuleOfKernels)
-}
-
-/// Device code: a cubin, a fatbin or a PTX text, and the kernels in it.
-///
-/// Nothing is asked of the driver before a kernel is used, or the names of kernels are asked for. The image is loaded once,
-/// for all devices, and unloaded when neither the module nor a kernel of it is left.
-#[pyclass(frozen, name = "Module", module = "_kernel", eq, hash, weakref)]
-#[derive(Debug)]
-struct PyModuleOfKernels(launch::Module);
-
-impl PartialEq for PyModuleOfKernels {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.image() == other.0.image()
-    }
-}
-
-impl Hash for PyModuleOfKernels {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.image().hash(state);
-    }
-}
-
-#[pymethods]
-impl PyModuleOfKernels {
-    /// Return the module of an image in memory.
-    ///
-    /// Args:
-    ///     image: The bytes of a cubin, a fatbin or a PTX text, or PTX as a string. Which it is is seen from its content.
-    ///
-    /// Raises:
-    ///     ValueError: It is none of these, or not a whole one; the message says what it looks like.
-    #[staticmethod]
-    #[pyo3(signature = (image, /))]
-    fn from_bytes(py: Python<'_>, image: ImageBytes) -> PyResult<Self> {
-        source::module(py, &image.0).map(Self)
-    }
-
-    /// Return the module of an image in a file.
-    ///
-    /// Args:
-    ///     path: The file: a cubin, a fatbin or a PTX text, whatever its name.
-    ///
-    /// Raises:
-    ///     OSError: The file cannot be read.
-    ///     ValueError: It is no image, as for `from_bytes`.
-    #[staticmethod]
-    #[pyo3(signature = (path, /))]
-    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        source::module(py, &source::read(py, &path)?).map(Self)
-    }
-
-    /// Return a kernel of the module. It is looked for when it is first used.
-    ///
-    /// Args:
-    ///     name: The name in the image: that of the function if it is declared `extern "C"`, else its mangled name.
-    ///     signature: The types of the parameters, in their order, each with a name behind it or not: "float32*",
-    ///         "const float32* x", "void*", "int32 n", "view[float32, 2]". Without, the driver tells their number and sizes
-    ///         (from CUDA 12.4 on).
-    ///
-    /// Raises:
-    ///     ValueError: A type cannot be read.
-    #[pyo3(signature = (name, /, signature = None))]
-    fn kernel(slf: Bound<'_, Self>, name: &str, signature: Option<SignatureArgument>) -> PyKernel {
-        let kernel = slf.get().0.kernel(name, signature.map(|signature| signature.0));
-        PyKernel { kernel, module: slf.unbind() }
-    }
-
-    /// The names of all kernels, sorted.
-    ///
-    /// Raises:
-    ///     CudaError: The image cannot be loaded, or the driver is for a CUDA older than 12.4 and does not tell.
-    #[getter]
-    fn kernels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = py.detach(|| self.0.kernel_names()).map_err(|error| exception_of(py, error))?;
-        PyTuple::new(py, names)
-    }
-
-    /// What the image is: "cubin", "fatbin" or "PTX".
-    #[getter]
-    fn kind(&self) -> &'static str {
-        self.0.image().kind().name()
-    }
-
-    /// What the code inside is for, such as `("sm_90", "compute_90 (PTX)")`.
-    #[getter]
-    fn architectures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.image().codes().iter().map(ToString::to_string))
-    }
-
-    fn __repr__(&self) -> String {
-        let image = self.0.image();
-        format!("<Module of a {}, {} bytes>", image.kind().name(), image.bytes().len())
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        source::reduce(slf.as_any(), slf.get().0.image().bytes())
-    }
+    compile::add_error(module)?;
+    module.add_function(wrap_pyfunction!(module::_rebuild, module)?)
 }
 
 /// A kernel of a module: `kernel[grid, block](*arguments)` launches it.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cuwheel_dispatcher::launch::{Image, Module, Parameter, Signature};
+use cuwheel_dispatcher::launch::{Image, Parameter, Signature};
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -28,12 +28,9 @@ impl<'py> FromPyObject<'_, 'py> for ImageBytes {
     }
 }
 
-/// The module of an image.
-pub(super) fn module(py: Python<'_>, bytes: &[u8]) -> PyResult<Module> {
-    match py.detach(|| Image::new(bytes)) {
-        Ok(image) => Ok(Module::new(image)),
-        Err(error) => Err(exception::new::<PyValueError>(py, error.to_string())),
-    }
+/// The image that bytes are.
+pub(super) fn image(py: Python<'_>, bytes: &[u8]) -> PyResult<Image> {
+    py.detach(|| Image::new(bytes)).map_err(|error| exception::new::<PyValueError>(py, error.to_string()))
 }
 
 /// The content of a file.
@@ -49,13 +46,6 @@ pub(super) fn read(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
             Err(error) => error,
         }
     })
-}
-
-/// How a module is pickled: the function that makes it again, and the bytes of its image.
-pub(super) fn reduce<'py>(module: &Bound<'py, PyAny>, bytes: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-    let py = module.py();
-    let rebuild = py.import(module.get_type().module()?)?.getattr(intern!(py, "_rebuild"))?;
-    (rebuild, (PyBytes::new(py, bytes),)).into_pyobject(py)
 }
 
 /// The types of a kernel's parameters.
