@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::attributes::Attributes;
 use crate::exception;
 
 /// Bytes of dynamic shared memory.
@@ -51,7 +52,8 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             None => SharedBytes(0),
         };
         let (grid, block) = (parts.get_borrowed_item(0)?, parts.get_borrowed_item(1)?);
-        Ok(Self { config: config(&grid, &block, shared_bytes, None, false)?, stream })
+        let config = config(&grid, &block, shared_bytes, None, false, Attributes::default())?;
+        Ok(Self { config, stream })
     }
 }
 
@@ -62,6 +64,7 @@ pub(super) fn config(
     shared_bytes: SharedBytes,
     cluster: Option<&Bound<'_, PyAny>>,
     cooperative: bool,
+    attributes: Attributes,
 ) -> PyResult<LaunchConfig> {
     Ok(LaunchConfig {
         grid: extent("grid", grid)?,
@@ -69,12 +72,13 @@ pub(super) fn config(
         shared_bytes: shared_bytes.0,
         cluster: cluster.map(|cluster| extent("cluster", cluster)).transpose()?,
         cooperative,
+        attributes: attributes.0,
     })
 }
 
 /// An integer, or a tuple or list of up to three.
 #[inline]
-fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
+pub(super) fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
     let py = value.py();
     let mut sizes = [1; 3];
     // SAFETY: the thread is attached, and `value` is a live object.

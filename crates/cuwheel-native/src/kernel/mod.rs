@@ -6,6 +6,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 #![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
 
+mod attributes;
 mod compile;
 mod configure;
 mod module;
@@ -24,6 +25,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use self::attributes::Attributes;
 use self::configure::{Key, SharedBytes};
 use self::module::PyModuleOfKernels;
 use crate::devicearray::DeviceArgument;
@@ -79,12 +81,21 @@ impl PyKernel {
     ///     shared_bytes: Bytes of dynamic shared memory for each block.
     ///     cluster: The number of blocks in each cluster, for launches with clusters.
     ///     cooperative: Whether all blocks run at the same time, and can wait for each other.
+    ///     attributes: What else the driver is told, a dictionary of these: "priority" (an integer),
+    ///         "programmatic_stream_serialization" (a bool), "cluster_scheduling_policy_preference" ("default", "spread" or
+    ///         "load_balancing"), "mem_sync_domain" ("default" or "remote"), "mem_sync_domain_map" (a pair of integers),
+    ///         "preferred_cluster_dimension" (as `cluster`), "preferred_shared_memory_carveout" (percent, or None),
+    ///         "nvlink_util_centric_scheduling" (a bool). What the kernel itself is like is told by the method of the same
+    ///         name.
     ///
     /// Raises:
-    ///     ValueError: A size is zero, negative or too large.
-    ///     TypeError: `stream` is no stream.
-    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false),
-           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+    ///     ValueError: A size is zero, negative or too large; an attribute has another name or value.
+    ///     TypeError: `stream` is no stream; an attribute is of another type.
+    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false,
+                        attributes = None),
+           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
+                             attributes=None)")]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn configure(
         slf: Bound<'_, Self>,
         grid: Bound<'_, PyAny>,
@@ -93,8 +104,10 @@ impl PyKernel {
         shared_bytes: SharedBytes,
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
+        attributes: Option<Attributes>,
     ) -> PyResult<ConfiguredKernel> {
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
+        let attributes = attributes.unwrap_or_default();
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
         Ok(ConfiguredKernel { config, stream: stream.map(|stream| stream.0), kernel: slf.unbind() })
     }
 
@@ -102,13 +115,14 @@ impl PyKernel {
     ///
     /// Args:
     ///     args: The arguments of the kernel, a tuple.
-    ///     grid, block, stream, shared_bytes, cluster, cooperative: As for `configure`.
+    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes: As for `configure`.
     ///
     /// Raises:
     ///     What calling a configured kernel raises.
     #[pyo3(signature = (args, *, grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None,
-                        cooperative = false),
-           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+                        cooperative = false, attributes = None),
+           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
+                             attributes=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn launch(
         slf: Bound<'_, Self>,
@@ -119,8 +133,10 @@ impl PyKernel {
         shared_bytes: SharedBytes,
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
+        attributes: Option<Attributes>,
     ) -> PyResult<()> {
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
+        let attributes = attributes.unwrap_or_default();
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
         place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args)
     }
 
@@ -280,6 +296,12 @@ impl ConfiguredKernel {
         self.config.cooperative
     }
 
+    /// What else the driver is told, a dictionary.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        attributes::dictionary(py, &self.config.attributes)
+    }
+
     fn __repr__(&self) -> String {
         let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
         format!("<ConfiguredKernel {} with {}{stream}>", self.kernel.get().kernel.name(), self.config)
@@ -288,7 +310,9 @@ impl ConfiguredKernel {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
         let stream = configure::picklable_stream(py, this.stream.as_ref())?;
-        let state = (this.grid(), this.block(), stream, this.shared_bytes(), this.cluster(), this.cooperative());
+        let (grid, block, cluster) = (this.grid(), this.block(), this.cluster());
+        let attributes = this.attributes(py)?;
+        let state = (grid, block, stream, this.shared_bytes(), cluster, this.cooperative(), attributes);
         (this.kernel.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
     }
 }
