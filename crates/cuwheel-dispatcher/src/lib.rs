@@ -31,6 +31,7 @@ mod fingerprint;
 pub mod launch;
 mod memo;
 mod overloads;
+pub mod specialize;
 mod type_code;
 
 pub use choice::{Choice, Rules};

@@ -8,6 +8,7 @@ use super::find::Toolchain;
 use super::includes::Places;
 use super::{Architecture, Cache, CompileError, Search, key, program};
 use crate::launch::Image;
+use crate::specialize::capability;
 
 /// CUDA C++ in memory, and how it is to be compiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -24,8 +25,10 @@ pub struct Source {
     pub headers: Vec<(String, String)>,
     /// C++ expressions that name kernels, such as `saxpy<float>`. Templates are instantiated for them.
     pub names: Vec<String>,
-    /// What it is compiled for; by default the current device.
+    /// What it is compiled for; by default a device.
     pub architecture: Option<Architecture>,
+    /// The compute capability of that device, 90 for 9.0; by default that of the current one.
+    pub capability: Option<u32>,
 }
 
 /// What became of a source.
@@ -45,10 +48,11 @@ pub struct Compiled {
 pub fn compile(source: &Source, search: &Search, cache: &Cache) -> Result<Compiled, CompileError> {
     check_options(&source.options)?;
     let Toolchain { nvrtc, include_dirs: of_cuda } = search.toolchain()?;
-    let architecture = match source.architecture {
-        Some(architecture) => architecture,
-        None => Architecture::for_device(current_device()?, &nvrtc.architectures, &nvrtc.name())?,
+    let for_device = || {
+        let capability = source.capability.map_or_else(current_capability, Ok)?;
+        Architecture::for_device(capability, &nvrtc.architectures, &nvrtc.name())
     };
+    let architecture = source.architecture.map_or_else(for_device, Ok)?;
     let include_dirs: Vec<PathBuf> = [source.include_dirs.as_slice(), &search.include_dirs, &of_cuda].concat();
     let places = Places { include_dirs: &include_dirs, of_cuda: &of_cuda };
     let key = if cache.is_on() { key::key(source, architecture, places, nvrtc) } else { None };
@@ -65,10 +69,9 @@ pub fn compile(source: &Source, search: &Search, cache: &Cache) -> Result<Compil
     Ok(compiled)
 }
 
-/// The compute capability of the device whose context is current, 90 for 9.0.
-fn current_device() -> Result<u32, CompileError> {
-    let (major, minor) = Device::current().and_then(Device::compute_capability).map_err(CompileError::Device)?;
-    Ok(u32::try_from(major * 10 + minor).unwrap_or(0))
+/// The compute capability of the device whose context is current.
+fn current_capability() -> Result<u32, CompileError> {
+    Device::current().and_then(capability).map_err(CompileError::Device)
 }
 
 /// Options that say what is said elsewhere, or ask for what is not taken from the compiler.

@@ -29,4 +29,5 @@ pub use kernel::{Attributes, Kernel};
 pub use loaded::{ContextId, LoadedKernel, current_context};
 pub use module::Module;
 pub use placement::{MixedDevices, Placement};
+pub(crate) use signature::split_name;
 pub use signature::{Parameter, ParameterType, Signature, SignatureError};

@@ -116,6 +116,7 @@ impl Settings<'_, '_> {
             headers: headers.unwrap_or_default(),
             names: self.names.0,
             architecture,
+            capability: None,
         })
     }
 }

@@ -6,10 +6,13 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 #![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
 
+mod argument_type;
 mod attributes;
 mod compile;
 mod configure;
+mod dispatch;
 mod module;
+mod overload;
 mod pack;
 mod place;
 mod scalar;
@@ -38,7 +41,11 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<PyModuleOfKernels>(module, SUBMODULE.name)?;
     add_class::<PyKernel>(module, SUBMODULE.name)?;
     add_class::<ConfiguredKernel>(module, SUBMODULE.name)?;
+    add_class::<argument_type::ArgumentType>(module, SUBMODULE.name)?;
+    add_class::<dispatch::Dispatcher>(module, SUBMODULE.name)?;
+    add_class::<dispatch::ConfiguredDispatcher>(module, SUBMODULE.name)?;
     compile::add_error(module)?;
+    module.add_function(wrap_pyfunction!(dispatch::_rebuild_dispatcher, module)?)?;
     module.add_function(wrap_pyfunction!(module::_rebuild, module)?)
 }
 
@@ -230,8 +237,7 @@ impl Hash for ConfiguredKernel {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.kernel.get().hash(state);
         self.config.hash(state);
-        // The legacy default stream has two handles.
-        self.stream.as_ref().map(|stream| stream.handle().max(1)).hash(state);
+        configure::hash_stream(self.stream.as_ref(), state);
     }
 }
 
@@ -309,10 +315,7 @@ impl ConfiguredKernel {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
-        let stream = configure::picklable_stream(py, this.stream.as_ref())?;
-        let (grid, block, cluster) = (this.grid(), this.block(), this.cluster());
-        let attributes = this.attributes(py)?;
-        let state = (grid, block, stream, this.shared_bytes(), cluster, this.cooperative(), attributes);
+        let state = configure::state(py, &this.config, this.stream.as_ref())?;
         (this.kernel.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct PyModuleOfKernels {
 }
 
 impl PyModuleOfKernels {
-    fn new(image: Image) -> Self {
+    pub(super) fn new(image: Image) -> Self {
         Self { module: launch::Module::new(image), log: String::new() }
     }
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::pack::Packing;
+use super::pack::{Found, Packing};
 use super::source;
 use crate::devicearray::DeviceArray;
 use crate::exception;
@@ -32,10 +32,43 @@ pub(super) fn launch(
     for (position, parameter) in parameters.iter().enumerate() {
         packing.add(position, parameter, args.get_borrowed_item(position)?)?;
     }
-    let Packing { arguments, placement, .. } = &packing;
+    submit_packed(config, &mut packing)
+}
+
+/// The same with arguments that were looked at.
+#[inline]
+pub(super) fn launch_found<'a, 'py>(
+    kernel: &Kernel,
+    config: &LaunchConfig,
+    stream: Option<Stream>,
+    args: &Bound<'py, PyTuple>,
+    found: impl IntoIterator<Item = Found<'a, 'py>>,
+) -> PyResult<()>
+where
+    'py: 'a,
+{
+    let py = args.py();
+    let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
+    let parameters = signature.parameters();
+    if args.len() != parameters.len() {
+        return Err(wrong_count(py, kernel, signature, args.len()));
+    }
+    let mut packing =
+        Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
+    packing.arguments.clear_for(signature);
+    for ((position, parameter), found) in parameters.iter().enumerate().zip(found) {
+        packing.add_found(position, parameter, args.get_borrowed_item(position)?, found)?;
+    }
+    submit_packed(config, &mut packing)
+}
+
+#[inline]
+fn submit_packed(config: &LaunchConfig, packing: &mut Packing<'_, '_>) -> PyResult<()> {
+    let Packing { kernel, args, arguments, placement, .. } = &*packing;
+    let py = args.py();
     let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
-        hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
+        hold_until(mark, Box::new((packing.args.clone().unbind(), std::mem::take(&mut packing.shares))));
     }
     Ok(())
 }

@@ -55,19 +55,21 @@ impl<'py> FromPyObject<'_, 'py> for SignatureArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let texts: Option<Vec<String>> = if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-            object.extract().ok()
-        } else {
-            None
-        };
-        let Some(texts) = texts else {
-            let message = "a signature is a tuple of texts, one for each parameter: (\"const float32*\", \"float32*\", \"int32\")";
-            return Err(exception::new::<PyTypeError>(py, message));
-        };
+        let texts = signature_texts(&object)?;
         let signature = Signature::parse(texts.iter().map(String::as_str));
-        signature.map(Self).map_err(|error| exception::new::<PyValueError>(py, error.to_string()))
+        signature.map(Self).map_err(|error| exception::new::<PyValueError>(object.py(), error.to_string()))
     }
+}
+
+/// The texts of a signature.
+pub(super) fn signature_texts(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let is_list = object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>();
+    let texts: Option<Vec<String>> = if is_list { object.extract().ok() } else { None };
+    texts.ok_or_else(|| {
+        let message =
+            "a signature is a tuple of texts, one for each parameter: (\"const float32*\", \"float32*\", \"int32\")";
+        exception::new::<PyTypeError>(object.py(), message)
+    })
 }
 
 /// The parameters as they are written.
