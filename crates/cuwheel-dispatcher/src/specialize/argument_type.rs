@@ -19,6 +19,15 @@ impl ArrayOrder {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::C, Self::F, Self::Strided];
 
+    /// In a type: the lowest bit is set for what is not C.
+    const fn bits(self) -> u64 {
+        match self {
+            Self::C => 0,
+            Self::F => 0b011,
+            Self::Strided => 0b101,
+        }
+    }
+
     /// The name: `C`, `F` or `strided`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,7 +58,8 @@ pub(super) mod part {
 
     pub(in super::super) const DTYPE: u64 = 0xffff_ffff | OPAQUE | KIND;
     pub(in super::super) const NDIM: u64 = 0xff << NDIM_SHIFT | KIND;
-    pub(in super::super) const ORDER: u64 = 0xf << ORDER_SHIFT | KIND;
+    /// Whether it is C.
+    pub(in super::super) const IS_C: u64 = 1 << ORDER_SHIFT | KIND;
     const KIND: u64 = ARRAY | NUMBER | 0xc << KIND_SHIFT;
 }
 
@@ -59,7 +69,7 @@ impl ArgumentType {
     pub fn array(dtype: DType, ndim: usize, order: ArrayOrder) -> Self {
         // At most 64.
         let ndim = u64::try_from(ndim).unwrap_or(u64::MAX) & 0xff;
-        Self(code(dtype) | ndim << NDIM_SHIFT | (order as u64) << ORDER_SHIFT | ARRAY)
+        Self(code(dtype) | ndim << NDIM_SHIFT | order.bits() << ORDER_SHIFT | ARRAY)
     }
 
     /// The type of a number.
@@ -105,7 +115,7 @@ impl ArgumentType {
 
     /// The order of an array; `None` for a number.
     pub fn order(self) -> Option<ArrayOrder> {
-        let order = ArrayOrder::ALL.into_iter().find(|order| *order as u64 == self.0 >> ORDER_SHIFT & 0xf);
+        let order = ArrayOrder::ALL.into_iter().find(|order| order.bits() == self.0 >> ORDER_SHIFT & 0xf);
         order.filter(|_| self.is_array())
     }
 

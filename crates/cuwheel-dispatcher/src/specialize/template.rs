@@ -179,7 +179,7 @@ impl Template {
             Pattern::Pointer { element, .. } => of_element(element),
             Pattern::View { element, rank, order, .. } => {
                 let rank = if matches!(rank, Rank::Variable(_)) { part::NDIM } else { 0 };
-                of_element(element) | rank | order.map_or(0, |_| part::ORDER)
+                of_element(element) | rank | order.map_or(0, |_| part::IS_C)
             }
             // A number is converted to what an array says, and decides only where no array does.
             Pattern::Number(Element::Variable(variable)) if !self.is_of_array(variable) => part::DTYPE,
@@ -416,7 +416,15 @@ mod tests {
         let masks = |expression, parameters: &[&str]| template(expression, parameters).masks().to_vec();
         assert_eq!(masks("k<T>", &["T*", "T", "int32", "float32*"]), [part::DTYPE, 0, 0, 0]);
         assert_eq!(masks("k<T>", &["void*", "T"]), [0, part::DTYPE]);
-        assert_eq!(masks("k<N, C>", &["view[int8, N]", "view[int8, 2, C]"]), [part::NDIM, part::ORDER]);
+        assert_eq!(masks("k<N, C>", &["view[int8, N]", "view[int8, 2, C]"]), [part::NDIM, part::IS_C]);
+    }
+
+    #[test]
+    fn orders_other_than_c_share_an_overload() {
+        let template = template("k<C>", &["view[int8, 2, C]"]);
+        let bits = |order| ArgumentType::array(DType::Int8, 2, order).bits() & template.masks()[0];
+        assert_eq!(bits(ArrayOrder::F), bits(ArrayOrder::Strided));
+        assert_ne!(bits(ArrayOrder::F), bits(ArrayOrder::C));
     }
 
     #[test]
