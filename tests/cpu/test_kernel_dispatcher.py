@@ -120,6 +120,12 @@ def test_mistakes_are_named(driver, compiler, arguments, error, message):
     assert str(raised.value).startswith(message[:90])
 
 
+def test_keywords_are_refused(driver, compiler):
+    for configured in (template()[1, 1], kernels.untyped("void*")[1, 1]):
+        with pytest.raises(TypeError, match=r"Configured\w+\.__call__\(\) got an unexpected keyword argument 'x'"):
+            configured(x=1)
+
+
 def test_an_array_in_host_memory_is_refused_with_its_place(driver, compiler):
     with pytest.raises(ValueError, match="the array is in host memory") as raised:
         template()[1, 1](np.zeros(3))

@@ -264,8 +264,26 @@ pub(super) unsafe fn submit(
             )
         };
     }
+    // SAFETY: as above.
+    unsafe { submit_with_attributes(api, function, config, handle, extra.as_mut_ptr()) }
+}
+
+/// The same with clusters or attributes. Apart, so that it takes no room from the launches without.
+///
+/// # Safety
+/// As for [`submit`]; `extra` is a list that ends in a null, and tells of a block of bytes of the size that it says.
+#[cold]
+#[inline(never)]
+unsafe fn submit_with_attributes(
+    api: Api,
+    function: sys::CUfunction,
+    config: &LaunchConfig,
+    stream: sys::CUstream,
+    extra: *mut *mut c_void,
+) -> Result<(), DriverError> {
     let mut attributes = RawAttributes::new(config);
     let (count, attributes) = attributes.as_raw();
+    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
     let config = sys::CUlaunchConfig {
         gridDimX: grid_x,
         gridDimY: grid_y,
@@ -274,12 +292,12 @@ pub(super) unsafe fn submit(
         blockDimY: block_y,
         blockDimZ: block_z,
         sharedMemBytes: config.shared_bytes,
-        hStream: handle,
+        hStream: stream,
         attrs: attributes,
         numAttrs: count,
     };
-    // SAFETY: as above; the configuration and its attributes are local variables.
-    unsafe { api.cuLaunchKernelEx(&raw const config, function, each, extra.as_mut_ptr()) }
+    // SAFETY: the configuration and its attributes are local variables; the rest is as the caller promises.
+    unsafe { api.cuLaunchKernelEx(&raw const config, function, std::ptr::null_mut(), extra) }
 }
 
 /// What is known of the cause of a refused launch.

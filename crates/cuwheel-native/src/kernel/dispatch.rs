@@ -191,7 +191,8 @@ impl Dispatcher {
     #[pyo3(signature = (*args))]
     fn kernel_for(&self, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyKernel>> {
         let py = args.py();
-        let typed = self.typed(args)?;
+        let mut typed = Typed::new();
+        self.look_at(args, &mut typed)?;
         let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
         Ok(overload.kernel.clone_ref(py))
     }
@@ -266,22 +267,23 @@ impl Dispatcher {
 
 impl Dispatcher {
     #[inline]
-    fn typed<'a, 'py>(&self, args: &'a Bound<'py, PyTuple>) -> PyResult<Typed<'a, 'py>> {
+    fn look_at<'a, 'py>(&self, args: &'a Bound<'py, PyTuple>, typed: &mut Typed<'a, 'py>) -> PyResult<()> {
         match &self.maker {
             Maker::Template { template, source, .. } => {
                 template.check_count(args.len()).map_err(|error| exception_of(args.py(), error))?;
-                Typed::new(args, Some(template), source.architecture.is_some())
+                typed.fill(args, Some(template), source.architecture.is_some())
             }
-            Maker::Function { .. } => Typed::new(args, None, false),
+            Maker::Function { .. } => typed.fill(args, None, false),
         }
     }
 
     #[inline]
     fn dispatch(&self, config: &LaunchConfig, stream: Option<Stream>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = args.py();
-        let typed = self.typed(args)?;
+        let mut typed = Typed::new();
+        self.look_at(args, &mut typed)?;
         let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
-        place::launch_found(&overload.kernel.get().kernel, config, stream, args, typed.found)
+        place::launch(&overload.kernel.get().kernel, config, stream, args, Some(&mut typed.found))
     }
 
     /// Makes the overload for arguments.
@@ -420,8 +422,14 @@ impl ConfiguredDispatcher {
     ///     TypeError: Arguments do not go together: a variable would be two things; or there is no C++ type for a data type.
     ///     RuntimeError: The function that makes the overload needs that overload.
     ///     What the function raises, and what calling a configured kernel raises.
-    #[pyo3(signature = (*args))]
-    fn __call__(&self, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    // With keywords, which are refused here: the code that reads arguments without them is that of `ConfiguredKernel`, and a
+    // part of its `__call__` for as long as nothing else uses it.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        if let Some(name) = kwargs.and_then(|kwargs| kwargs.keys().get_item(0).ok()) {
+            let message = format!("ConfiguredDispatcher.__call__() got an unexpected keyword argument '{name}'");
+            return Err(exception::new::<PyTypeError>(args.py(), message));
+        }
         self.dispatcher.get().dispatch(&self.config, self.stream.clone(), args)
     }
 

@@ -144,7 +144,7 @@ impl PyKernel {
     ) -> PyResult<()> {
         let attributes = attributes.unwrap_or_default();
         let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args)
+        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args, None)
     }
 
     /// Return what the driver says of the kernel on a device, as a dictionary: "max_threads_per_block", "shared_bytes",
@@ -257,7 +257,7 @@ impl ConfiguredKernel {
     ///     CudaError: The driver refuses the launch, or the image.
     #[pyo3(signature = (*args))]
     fn __call__(&self, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args)
+        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args, None)
     }
 
     /// The kernel.

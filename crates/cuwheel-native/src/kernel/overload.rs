@@ -50,38 +50,43 @@ pub(super) struct Typed<'a, 'py> {
 }
 
 impl<'a, 'py> Typed<'a, 'py> {
+    /// Room for the arguments. Apart from [`fill`](Self::fill) so that the room is where they stay.
+    #[inline]
+    pub(super) fn new() -> Self {
+        let (found, types, key) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        Self { found, types, key, device: None, is_bound: false }
+    }
+
     /// Looks at the arguments. `template` says which of them matter; without one all do.
     #[inline]
-    pub(super) fn new(args: &'a Bound<'py, PyTuple>, template: Option<&Template>, any_device: bool) -> PyResult<Self> {
-        let mut typed = Self {
-            found: SmallVec::new(),
-            types: SmallVec::new(),
-            key: SmallVec::new(),
-            device: None,
-            is_bound: false,
-        };
-        typed.key.push(0);
+    pub(super) fn fill(
+        &mut self,
+        args: &'a Bound<'py, PyTuple>,
+        template: Option<&Template>,
+        any_device: bool,
+    ) -> PyResult<()> {
+        self.key.push(0);
         for position in 0..args.len() {
             let value = args.get_borrowed_item(position)?;
             match template {
-                None => typed.add_any(position, value, u64::MAX, None)?,
+                None => self.add_any(position, value, u64::MAX, None)?,
                 Some(template) => {
                     let mask = template.masks()[position];
                     if template.takes_array(position) {
-                        typed.add_array(position, value, mask, Some(template))?;
+                        self.add_array(position, value, mask, Some(template))?;
                     } else if mask == 0 {
-                        typed.push(Found::Value, None, 0);
+                        self.push(Found::Value, None, 0);
                     } else {
-                        typed.add_any(position, value, mask, Some(template))?;
+                        self.add_any(position, value, mask, Some(template))?;
                     }
                 }
             }
         }
         if !any_device {
-            let of_device = typed.device.map_or_else(Device::current, Ok).and_then(capability);
-            typed.key[0] = of_device.map_err(|error| exception_of(args.py(), error))?.into();
+            let of_device = self.device.map_or_else(Device::current, Ok).and_then(capability);
+            self.key[0] = of_device.map_err(|error| exception_of(args.py(), error))?.into();
         }
-        Ok(typed)
+        Ok(())
     }
 
     /// The compute capability, if code is made for one.

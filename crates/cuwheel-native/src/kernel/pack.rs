@@ -37,15 +37,21 @@ pub(super) struct Packing<'a, 'py> {
 }
 
 impl Packing<'_, '_> {
-    /// Puts a value where its parameter is.
+    /// Puts a value where its parameter is. What is `known` of it is not looked at again.
     #[inline]
     pub(super) fn add(
         &mut self,
         position: usize,
         parameter: &Parameter,
         value: Borrowed<'_, '_, PyAny>,
+        known: Option<&mut Found<'_, '_>>,
     ) -> PyResult<()> {
-        if let Ok(own) = value.cast::<DeviceArray>() {
+        let own = match known {
+            Some(Found::Foreign(array)) => return self.add_known(position, parameter, &value, array),
+            Some(Found::Own(own)) => Some(*own),
+            Some(Found::Value) | None => value.cast::<DeviceArray>().ok(),
+        };
+        if let Some(own) = own {
             let view: &ArrayView = &own.get().array;
             // Of our own arrays the memory may be used on another stream than the one that this thread works on.
             return self.add_array(position, parameter, &value, view, true);
@@ -62,26 +68,6 @@ impl Packing<'_, '_> {
             },
             ParameterType::Unknown { size_bytes } => self.add_unknown(position, parameter, size_bytes, value),
             ParameterType::Pointer { .. } | ParameterType::View { .. } => self.add_foreign(position, parameter, value),
-        }
-    }
-
-    /// The same for an argument that was looked at.
-    #[inline]
-    pub(super) fn add_found(
-        &mut self,
-        position: usize,
-        parameter: &Parameter,
-        value: Borrowed<'_, '_, PyAny>,
-        found: Found<'_, '_>,
-    ) -> PyResult<()> {
-        match found {
-            Found::Own(own) => self.add_array(position, parameter, &value, &own.get().array, true),
-            Found::Foreign(array) => {
-                self.add_array(position, parameter, &value, &array, false)?;
-                self.shares.extend(array.into_share());
-                Ok(())
-            }
-            Found::Value => self.add(position, parameter, value),
         }
     }
 
@@ -115,6 +101,20 @@ impl Packing<'_, '_> {
         };
         self.add_array(position, parameter, &value, &array, false)?;
         self.shares.extend(array.into_share());
+        Ok(())
+    }
+
+    /// One that was looked at. Apart, so that what it shares with the others stays a part of these.
+    #[inline(never)]
+    fn add_known(
+        &mut self,
+        position: usize,
+        parameter: &Parameter,
+        value: &Bound<'_, PyAny>,
+        array: &mut AnyArray<'_, '_>,
+    ) -> PyResult<()> {
+        self.add_array(position, parameter, value, array, false)?;
+        self.shares.extend(array.take_share());
         Ok(())
     }
 

@@ -12,13 +12,15 @@ use super::source;
 use crate::devicearray::DeviceArray;
 use crate::exception;
 
-/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on.
+/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on. `found` is what is known of the
+/// arguments, if they were looked at.
 #[inline]
 pub(super) fn launch(
     kernel: &Kernel,
     config: &LaunchConfig,
     stream: Option<Stream>,
     args: &Bound<'_, PyTuple>,
+    mut found: Option<&mut [Found<'_, '_>]>,
 ) -> PyResult<()> {
     let py = args.py();
     let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
@@ -30,45 +32,13 @@ pub(super) fn launch(
         Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
     packing.arguments.clear_for(signature);
     for (position, parameter) in parameters.iter().enumerate() {
-        packing.add(position, parameter, args.get_borrowed_item(position)?)?;
+        let known = found.as_deref_mut().and_then(|found| found.get_mut(position));
+        packing.add(position, parameter, args.get_borrowed_item(position)?, known)?;
     }
-    submit_packed(config, &mut packing)
-}
-
-/// The same with arguments that were looked at.
-#[inline]
-pub(super) fn launch_found<'a, 'py>(
-    kernel: &Kernel,
-    config: &LaunchConfig,
-    stream: Option<Stream>,
-    args: &Bound<'py, PyTuple>,
-    found: impl IntoIterator<Item = Found<'a, 'py>>,
-) -> PyResult<()>
-where
-    'py: 'a,
-{
-    let py = args.py();
-    let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
-    let parameters = signature.parameters();
-    if args.len() != parameters.len() {
-        return Err(wrong_count(py, kernel, signature, args.len()));
-    }
-    let mut packing =
-        Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
-    packing.arguments.clear_for(signature);
-    for ((position, parameter), found) in parameters.iter().enumerate().zip(found) {
-        packing.add_found(position, parameter, args.get_borrowed_item(position)?, found)?;
-    }
-    submit_packed(config, &mut packing)
-}
-
-#[inline]
-fn submit_packed(config: &LaunchConfig, packing: &mut Packing<'_, '_>) -> PyResult<()> {
-    let Packing { kernel, args, arguments, placement, .. } = &*packing;
-    let py = args.py();
+    let Packing { arguments, placement, .. } = &packing;
     let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
-        hold_until(mark, Box::new((packing.args.clone().unbind(), std::mem::take(&mut packing.shares))));
+        hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
     }
     Ok(())
 }
