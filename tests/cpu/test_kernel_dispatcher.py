@@ -120,6 +120,16 @@ def test_mistakes_are_named(driver, compiler, arguments, error, message):
     assert str(raised.value).startswith(message[:90])
 
 
+def test_what_is_no_number_is_named(driver, compiler):
+    dispatcher = template("k<T>", ("T value",))
+    for value, name in [("1", "str"), (None, "NoneType"), (np.zeros(2), "numpy.ndarray")]:
+        with pytest.raises(TypeError) as raised:
+            dispatcher[1, 1](value)
+        assert str(raised.value) == f"argument 0 (value) of k<T>: {name} is no number, and the parameter is T value"
+    with pytest.raises(TypeError, match=r"argument 0 \(value\) of k<T> is an array, and the parameter is T value"):
+        dispatcher[1, 1](array())
+
+
 def test_keywords_are_refused(driver, compiler):
     for configured in (template()[1, 1], kernels.untyped("void*")[1, 1]):
         with pytest.raises(TypeError, match=r"Configured\w+\.__call__\(\) got an unexpected keyword argument 'x'"):

@@ -194,9 +194,17 @@ def test_headers_are_those_of_the_compilers_own_version(compiler, tmp_path):
         assert include_dirs == ours + [str(path) for path in expected]
 
 
-def test_a_toolkit_is_found_by_its_variable(compiler, tmp_path):
-    nvrtc.build(tmp_path / "toolkit" / "lib64" / "libnvrtc.so.12", 12, 6)
-    assert "NVRTC 12.6" in found(tmp_path / "none", CUDA_PATH=str(tmp_path / "toolkit"))
+def test_a_toolkit_is_found_by_its_variable_and_its_headers_are_used_if_they_fit(compiler, tmp_path):
+    toolkit = tmp_path / "toolkit"
+    include = toolkit / "targets" / "x86_64-linux" / "include"
+    (include / "cuda" / "std").mkdir(parents=True)
+    (include / "cuda" / "std" / "version").write_text("")
+    for version, used in [(12060, True), (13000, False)]:
+        (include / "cuda.h").write_text(f"/* */\n#define CUDA_VERSION {version}\n")
+        printed = found(nvrtc.build(tmp_path / "lib" / "libnvrtc.so.12", 12, 6).parent, CUDA_PATH=str(toolkit), CUWHEEL_NVRTC=str(tmp_path / "lib"))  # fmt: skip
+        assert (f"--include-path={include}\n" in printed) == used
+    nvrtc.build(toolkit / "lib64" / "libnvrtc.so.12", 12, 6)
+    assert "NVRTC 12.6" in found(packages(tmp_path, 13), "12080", CUDA_PATH=str(toolkit))
 
 
 def test_a_library_that_was_named_is_used_or_it_is_an_error(compiler, tmp_path):

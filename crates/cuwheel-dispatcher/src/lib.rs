@@ -5,6 +5,9 @@
 //! what price, [`Overloads`] find the one signature that fits given arguments best, a [`Fingerprint`] is a string of
 //! bytes that is equal for values of equal type, and a [`Memo`] remembers what was found out about one.
 //!
+//! Kernels are loaded and launched by [`launch`], compiled by [`compile`], and made for the types of their arguments by
+//! [`specialize`].
+//!
 //! ```
 //! use cuwheel_dispatcher::{Choice, Conversion, ConversionTable, Overloads, Rules, TypeCode};
 //!

@@ -24,6 +24,8 @@ const USUAL_TOOLKIT: &str = "/usr/local/cuda";
 pub struct Search {
     /// Where packages of Python are installed, in the order of `sys.path`.
     pub packages: Vec<PathBuf>,
+    /// Directories laid out as a toolkit is, with `lib` and `include`, such as an environment of conda.
+    pub prefixes: Vec<PathBuf>,
     /// Headers that every source may include, before those of CUDA.
     pub include_dirs: Vec<PathBuf>,
 }
@@ -60,10 +62,9 @@ impl Search {
     /// Libraries that there are, and at last the names that the loader knows some by.
     fn candidates(&self, newest_major: u32) -> Vec<OsString> {
         let in_packages = self.packages.iter().flat_map(|packages| package_libraries(packages));
-        let in_toolkits = toolkits().into_iter().flat_map(|root| {
-            ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"]
-                .into_iter()
-                .flat_map(move |directory| libraries_in(&root.join(directory)))
+        let in_toolkits = self.toolkits().into_iter().flat_map(|root| {
+            let directories = [root.join("lib64"), root.join("lib")].into_iter().chain(targets(&root, "lib"));
+            directories.flat_map(|directory| libraries_in(&directory)).collect::<Vec<_>>()
         });
         let by_name = [14, 13, 12].map(|major| (major, PathBuf::from(format!("libnvrtc.so.{major}"))));
         let mut found: Vec<(bool, PathBuf)> = Vec::new();
@@ -78,13 +79,17 @@ impl Search {
         found.into_iter().map(|(_, path)| path.into_os_string()).collect()
     }
 
+    fn toolkits(&self) -> Vec<PathBuf> {
+        let named = TOOLKIT_VARIABLES.iter().filter_map(|name| variable(name)).map(PathBuf::from);
+        named.chain(self.prefixes.iter().cloned()).chain([PathBuf::from(USUAL_TOOLKIT)]).collect()
+    }
+
     /// Directories of headers that are of the same version as the compiler, most special first.
     fn headers(&self, nvrtc: &Nvrtc) -> Vec<PathBuf> {
         let major = nvrtc.version.0;
         // …/lib/libnvrtc.so.13 has …/include beside it: one directory for all packages of CUDA 13, and in a toolkit.
-        let beside = nvrtc.path.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_path_buf);
-        let of_target = beside.clone().filter(|root| root.ends_with("targets/x86_64-linux"));
-        let mut roots: Vec<PathBuf> = beside.into_iter().chain(of_target).map(|root| root.join("include")).collect();
+        let beside = nvrtc.path.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let mut roots: Vec<PathBuf> = beside.into_iter().map(|root| root.join("include")).collect();
         for packages in &self.packages {
             let nvidia = packages.join("nvidia");
             roots.push(nvidia.join(format!("cu{major}/include")));
@@ -94,7 +99,11 @@ impl Search {
                 roots.extend(each.map(|directory| nvidia.join(directory)));
             }
         }
-        roots.extend(toolkits().into_iter().map(|root| root.join("include")));
+        for root in self.toolkits() {
+            let directories = std::iter::once(root.join("include")).chain(targets(&root, "include"));
+            // Headers of another version are worse than none.
+            roots.extend(directories.filter(|directory| major_of(directory) == Some(major)));
+        }
         let mut found: Vec<PathBuf> = Vec::new();
         let mut has = [false; MARKS.len()];
         for root in roots {
@@ -142,9 +151,17 @@ fn named(path: &OsStr) -> Result<&'static Nvrtc, CompileError> {
     Err(CompileError::NotUsable { path: path.to_string_lossy().into_owned(), reason })
 }
 
-fn toolkits() -> Vec<PathBuf> {
-    let named = TOOLKIT_VARIABLES.iter().filter_map(|name| variable(name)).map(PathBuf::from);
-    named.chain([PathBuf::from(USUAL_TOOLKIT)]).collect()
+/// Directories of a toolkit for each kind of machine.
+fn targets(root: &Path, directory: &str) -> impl Iterator<Item = PathBuf> {
+    ["x86_64-linux", "sbsa-linux"].map(|target| root.join("targets").join(target).join(directory)).into_iter()
+}
+
+/// The major version of CUDA that a directory of headers is of.
+fn major_of(include: &Path) -> Option<i32> {
+    let text = fs::read(include.join("cuda.h")).ok()?;
+    let start = memchr::memmem::find(&text, b"#define CUDA_VERSION ")?;
+    let number = text[start..].split(u8::is_ascii_whitespace).nth(2)?;
+    Some(std::str::from_utf8(number).ok()?.parse::<i32>().ok()? / 1000)
 }
 
 /// Libraries in the packages of NVIDIA, with their major versions: one directory for all packages of CUDA 13, and one each
@@ -213,7 +230,7 @@ mod tests {
         ] {
             touch(root.path(), path);
         }
-        let search = Search { packages: vec![root.path().to_path_buf()], include_dirs: Vec::new() };
+        let search = Search { packages: vec![root.path().to_path_buf()], ..Search::default() };
         let names = |newest_major| -> Vec<String> {
             let found = search.candidates(newest_major).into_iter();
             found

@@ -130,7 +130,8 @@ pub(super) fn compile(py: Python<'_>, source: &Source, use_cache: bool) -> PyRes
 
 /// Where Python's packages are, and the headers of this one.
 fn search(py: Python<'_>) -> PyResult<Search> {
-    let path = py.import(intern!(py, "sys"))?.getattr(intern!(py, "path"))?;
+    let sys = py.import(intern!(py, "sys"))?;
+    let path = sys.getattr(intern!(py, "path"))?;
     // Entries may be of any type; what is no path leads nowhere.
     let entries = path.try_iter()?.filter_map(|entry| entry.ok()?.extract::<PathBuf>().ok());
     let packages = entries.filter(|entry| entry.is_absolute()).collect();
@@ -143,7 +144,8 @@ fn search(py: Python<'_>) -> PyResult<Search> {
         None => Vec::new(),
     };
     let include_dirs = roots.into_iter().map(|root| root.join("include")).filter(|root| root.is_dir()).collect();
-    Ok(Search { packages, include_dirs })
+    let prefixes = vec![sys.getattr(intern!(py, "prefix"))?.extract()?];
+    Ok(Search { packages, prefixes, include_dirs })
 }
 
 /// Adds the class of the exception to the module.

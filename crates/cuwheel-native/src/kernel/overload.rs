@@ -6,7 +6,7 @@ use std::time::Duration;
 use cuwheel_device_array::{ArrayView, DType, Device, MemoryKind};
 use cuwheel_dispatcher::specialize::{ArgumentType, Failure, Making, Recursion, Specializations, Template, capability};
 use cuwheel_exchange::{AnyArray, exception_of};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyTuple};
@@ -241,5 +241,10 @@ fn other_number(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
 fn no_array(position: usize, value: &Bound<'_, PyAny>, template: Option<&Template>, error: PyErr) -> PyErr {
     let place = template.map_or_else(|| format!("argument {position}"), |template| template.place(position));
     let parameter = template.and_then(|template| template.parameters().nth(position).map(str::to_owned));
+    if let Some(parameter) = parameter.as_ref().filter(|_| template.is_some_and(|known| !known.takes_array(position))) {
+        let class = exception::type_name(value);
+        let message = format!("{place}: {class} is no number, and the parameter is {parameter}");
+        return exception::new::<PyTypeError>(value.py(), message);
+    }
     pack::no_array(&place, parameter.as_deref(), value, error)
 }
