@@ -343,7 +343,7 @@ class Dispatcher:
         name: str | None = None,
         signature: _Texts | None = None,
         *,
-        types: dict[_DTypeLike, str] | None = None,
+        types: dict[Any, str] | None = None,
         filename: str | None = None,
         options: _Texts = (),
         include_dirs: _Paths = (),

@@ -1,13 +1,16 @@
 """Dispatchers: which arguments share an overload, how one is made, and what a call costs once it is there."""
 
 import gc
+import os
 import pickle
+import signal
 import threading
 import time
 import tracemalloc
 import weakref
 
 import cuwheel
+import fresh_python
 import kernels
 import numpy as np
 import pytest
@@ -297,6 +300,49 @@ def test_an_interrupt_is_for_the_thread_that_compiles(driver):
     dispatcher[1, 1](x)
     thread.join()
     assert (len(raised), len(calls)) == (1, 2)
+
+
+def test_ctrl_c_reaches_a_thread_that_waits(driver):
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def slow(*types):
+        under_way.set()
+        go_on.wait(30)
+        return kernels.module(kernels.entry("k", "void*"))
+
+    dispatcher, x = cuwheel.Dispatcher(slow), array()
+    thread = threading.Thread(target=lambda: dispatcher[1, 1](x))
+    thread.start()
+    under_way.wait()
+    interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        dispatcher[1, 1](x)
+    assert not go_on.is_set()
+    go_on.set()
+    thread.join()
+    interrupt.join()
+    dispatcher[1, 1](x)
+    assert len(dispatcher.overloads) == 1
+
+
+def test_a_child_does_not_wait_for_threads_of_its_parent(compiler):
+    code = """
+        import os, threading, time, warnings
+        import cuwheel
+
+        warnings.simplefilter("ignore")
+        dispatcher = cuwheel.Dispatcher("// wait: 600", "k<T>", ("T x",), architecture="sm_90", cache=False)
+        thread = threading.Thread(target=dispatcher.kernel_for, args=(1,))
+        thread.start()
+        time.sleep(0.2)
+        child = os.fork()
+        if child == 0:
+            os._exit(dispatcher.kernel_for(1).name != "k<long long>")
+        print(os.waitpid(child, 0)[1])
+        thread.join()
+    """
+    assert fresh_python.run(code, timeout=20) == "0\n"
 
 
 def test_a_function_that_needs_its_own_overload_is_told(driver):
