@@ -35,7 +35,7 @@ class _LaunchAttributes(TypedDict, total=False):
     mem_sync_domain: Literal["default", "remote"]
     mem_sync_domain_map: tuple[SupportsIndex, SupportsIndex]
     preferred_cluster_dimension: _Extent
-    preferred_shared_memory_carveout: SupportsIndex | None
+    preferred_shared_memory_carveout: SupportsIndex
     nvlink_util_centric_scheduling: bool
 
 class CompileError(CudaError):
@@ -217,7 +217,7 @@ class Kernel:
             attributes: What else the driver is told, a dictionary of these: "priority" (an integer),
                 "programmatic_stream_serialization" (a bool), "cluster_scheduling_policy_preference" ("default", "spread" or
                 "load_balancing"), "mem_sync_domain" ("default" or "remote"), "mem_sync_domain_map" (a pair of integers),
-                "preferred_cluster_dimension" (as `cluster`), "preferred_shared_memory_carveout" (percent, or None),
+                "preferred_cluster_dimension" (as `cluster`), "preferred_shared_memory_carveout" (percent),
                 "nvlink_util_centric_scheduling" (a bool). What the kernel itself is like is told by the method of the same
                 name.
 

@@ -18,7 +18,6 @@ ATTRIBUTES = [
     ({"mem_sync_domain_map": (0, 1)}, 9),
     ({"preferred_cluster_dimension": (4, 2, 1)}, 11),
     ({"preferred_shared_memory_carveout": 50}, 14),
-    ({"preferred_shared_memory_carveout": None}, 14),
     ({"nvlink_util_centric_scheduling": False}, 16),
 ]
 
@@ -77,6 +76,7 @@ REFUSED = [
     ({"mem_sync_domain_map": (0, 256)}, ValueError, 'attributes["mem_sync_domain_map"] is 256; it must be from 0 to 255'),
     ({"preferred_cluster_dimension": 0}, ValueError, "preferred_cluster_dimension.x is 0, and nothing would run; leave the launch out"),
     ({"preferred_shared_memory_carveout": 101}, ValueError, 'attributes["preferred_shared_memory_carveout"] is 101; it must be from 0 to 100'),
+    ({"preferred_shared_memory_carveout": None}, TypeError, 'attributes["preferred_shared_memory_carveout"] is NoneType, and an integer is needed'),
 ]  # fmt: skip
 
 

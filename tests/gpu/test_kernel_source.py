@@ -149,7 +149,6 @@ ATTRIBUTES = [
     {"mem_sync_domain": "remote"},
     {"mem_sync_domain_map": (0, 1)},
     {"preferred_shared_memory_carveout": 50},
-    {"preferred_shared_memory_carveout": None},
 ]
 
 

@@ -28,8 +28,8 @@ pub enum LaunchAttribute {
     MemSyncDomainMap(u8, u8),
     /// Larger clusters than the launch asks for, where there is room: multiples along each dimension.
     PreferredClusterDimension(Extent),
-    /// The part of a multiprocessor's memory to use as shared memory, in percent; `None` leaves it to the driver.
-    PreferredSharedMemoryCarveout(Option<Percent>),
+    /// The part of a multiprocessor's memory to use as shared memory. Without, it is what the driver thinks best.
+    PreferredSharedMemoryCarveout(Percent),
     /// Whether blocks are placed so that traffic between devices is even.
     NvlinkUtilCentricScheduling(bool),
 }
@@ -85,7 +85,7 @@ pub struct LaunchAttributes {
     domain: u8,
     domain_map: [u8; 2],
     cluster: [u32; 3],
-    carveout: i8,
+    carveout: u8,
     nvlink: bool,
 }
 
@@ -138,7 +138,7 @@ impl LaunchAttributes {
                 5
             }
             LaunchAttribute::PreferredSharedMemoryCarveout(percent) => {
-                self.carveout = percent.map_or(-1, |percent| percent.0.cast_signed());
+                self.carveout = percent.0;
                 6
             }
             LaunchAttribute::NvlinkUtilCentricScheduling(is_on) => {
@@ -171,7 +171,7 @@ impl LaunchAttributes {
             }),
             4 => LaunchAttribute::MemSyncDomainMap(self.domain_map[0], self.domain_map[1]),
             5 => LaunchAttribute::PreferredClusterDimension(Extent::from_sizes(self.cluster)),
-            6 => LaunchAttribute::PreferredSharedMemoryCarveout(u8::try_from(self.carveout).ok().map(Percent)),
+            6 => LaunchAttribute::PreferredSharedMemoryCarveout(Percent(self.carveout)),
             _ => LaunchAttribute::NvlinkUtilCentricScheduling(self.nvlink),
         }
     }
@@ -241,8 +241,7 @@ impl fmt::Display for LaunchAttribute {
             Self::MemSyncDomain(domain) => formatter.write_str(domain.name()),
             Self::MemSyncDomainMap(default, remote) => write!(formatter, "({default}, {remote})"),
             Self::PreferredClusterDimension(extent) => write!(formatter, "{extent}"),
-            Self::PreferredSharedMemoryCarveout(None) => formatter.write_str("default"),
-            Self::PreferredSharedMemoryCarveout(Some(percent)) => write!(formatter, "{}%", percent.0),
+            Self::PreferredSharedMemoryCarveout(percent) => write!(formatter, "{}%", percent.0),
         }
     }
 }
@@ -291,7 +290,7 @@ impl RawAttributes {
                 }
                 LaunchAttribute::PreferredClusterDimension(extent) => list.push(11, &extent.sizes()),
                 LaunchAttribute::PreferredSharedMemoryCarveout(percent) => {
-                    list.push(14, &[percent.map_or(u32::MAX, |percent| percent.0.into())]);
+                    list.push(14, &[percent.0.into()]);
                 }
                 LaunchAttribute::NvlinkUtilCentricScheduling(is_on) => list.push(16, &[is_on.into()]),
             }
@@ -324,7 +323,7 @@ mod tests {
             LaunchAttribute::MemSyncDomain(MemSyncDomain::Remote),
             LaunchAttribute::MemSyncDomainMap(1, 3),
             LaunchAttribute::PreferredClusterDimension(Extent::new("cluster", &[4, 2]).unwrap()),
-            LaunchAttribute::PreferredSharedMemoryCarveout(Percent::new(100)),
+            LaunchAttribute::PreferredSharedMemoryCarveout(Percent(100)),
             LaunchAttribute::NvlinkUtilCentricScheduling(true),
         ]
     }

@@ -72,10 +72,9 @@ fn attribute(name: &str, value: &Bound<'_, PyAny>) -> PyResult<LaunchAttribute> 
         "preferred_cluster_dimension" => {
             LaunchAttribute::PreferredClusterDimension(configure::extent("preferred_cluster_dimension", value)?)
         }
-        "preferred_shared_memory_carveout" if value.is_none() => LaunchAttribute::PreferredSharedMemoryCarveout(None),
         "preferred_shared_memory_carveout" => {
             let percent = u8::try_from(integer(name, value, 0..=100)?).ok().and_then(Percent::new);
-            LaunchAttribute::PreferredSharedMemoryCarveout(percent)
+            LaunchAttribute::PreferredSharedMemoryCarveout(percent.ok_or_else(|| refused(name, value, "a percentage"))?)
         }
         "cooperative" => return Err(elsewhere(value.py(), name, "cooperative=True")),
         "cluster_dimension" => return Err(elsewhere(value.py(), name, "cluster=")),
@@ -143,7 +142,7 @@ pub(super) fn dictionary<'py>(py: Python<'py>, attributes: &LaunchAttributes) ->
                 result.set_item(name, (x, y, z))?;
             }
             LaunchAttribute::PreferredSharedMemoryCarveout(percent) => {
-                result.set_item(name, percent.map(Percent::number))?;
+                result.set_item(name, percent.number())?;
             }
             // Every attribute that can be made here is named above.
             _ => {}
