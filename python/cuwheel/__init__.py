@@ -5,10 +5,13 @@ are loaded when they are first used.
 """
 
 __all__ = [
+    "ArgumentType",
+    "CompileError",
     "CudaError",
     "DType",
     "Device",
     "DeviceArray",
+    "Dispatcher",
     "Kernel",
     "Module",
     "Stream",
@@ -42,7 +45,8 @@ def __getattr__(name):
 
     if name == "mviewbuf":
         return importlib.import_module(f".{name}", __name__)
-    home = {"__version__": "._native", "Kernel": "._kernel", "Module": "._kernel"}.get(name, "._devicearray")
+    kernels = dict.fromkeys(("ArgumentType", "CompileError", "Dispatcher", "Kernel", "Module"), "._kernel")
+    home = {"__version__": "._native", **kernels}.get(name, "._devicearray")
     module = importlib.import_module(home, __name__)
     # Found at once from now on: a look-up that ends here costs more than many a call.
     value = globals()[name] = getattr(module, name)

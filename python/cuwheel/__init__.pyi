@@ -20,14 +20,23 @@ from ._devicearray import (
     use_stream as use_stream,
     zeros as zeros,
 )
-from ._kernel import Kernel as Kernel, Module as Module
+from ._kernel import (
+    ArgumentType as ArgumentType,
+    CompileError as CompileError,
+    Dispatcher as Dispatcher,
+    Kernel as Kernel,
+    Module as Module,
+)
 from ._native import __version__ as __version__
 
 __all__ = [
+    "ArgumentType",
+    "CompileError",
     "CudaError",
     "DType",
     "Device",
     "DeviceArray",
+    "Dispatcher",
     "Kernel",
     "Module",
     "Stream",

@@ -6,6 +6,7 @@ are helpers, which pytest lets the tests import by name.
 
 import os
 
+import nvrtc
 import pytest
 import stand_in
 import upstream
@@ -68,3 +69,31 @@ def driver():
         pytest.skip(str(reason))
     with driver.watched():
         yield driver
+
+
+@pytest.fixture(scope="session")
+def compiler_library(tmp_path_factory):
+    return nvrtc.Compiler(nvrtc.build(tmp_path_factory.mktemp("nvrtc") / "libnvrtc.so.13"))
+
+
+@pytest.fixture
+def kernel_cache(tmp_path, monkeypatch):
+    """An empty cache of compiled kernels, which a test has for itself."""
+    monkeypatch.setenv("CUWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CUWHEEL_KERNEL_CACHE_MIB", raising=False)
+    return tmp_path / "cache" / "kernels"
+
+
+@pytest.fixture
+def compiler(compiler_library, kernel_cache, monkeypatch):
+    """A stand-in for NVRTC, with an empty cache. A test that leaves a program alive fails."""
+    monkeypatch.setenv("CUWHEEL_NVRTC", str(compiler_library.path))
+    yield compiler_library
+    assert compiler_library.alive == 0
+
+
+@pytest.fixture
+def real_compiler(kernel_cache, monkeypatch):
+    """NVRTC itself, with an empty cache."""
+    monkeypatch.delenv("CUWHEEL_NVRTC", raising=False)
+    nvrtc.need_nvrtc()

@@ -5,6 +5,9 @@
 //! what price, [`Overloads`] find the one signature that fits given arguments best, a [`Fingerprint`] is a string of
 //! bytes that is equal for values of equal type, and a [`Memo`] remembers what was found out about one.
 //!
+//! Kernels are loaded and launched by [`launch`], compiled by [`compile`], and made for the types of their arguments by
+//! [`specialize`].
+//!
 //! ```
 //! use cuwheel_dispatcher::{Choice, Conversion, ConversionTable, Overloads, Rules, TypeCode};
 //!
@@ -23,12 +26,15 @@
 #![deny(unsafe_code)]
 
 mod choice;
+#[expect(unsafe_code, reason = "the compiler is NVRTC, which is C")]
+pub mod compile;
 mod conversion;
 mod fingerprint;
 #[expect(unsafe_code, reason = "kernels are launched by the driver, which is C")]
 pub mod launch;
 mod memo;
 mod overloads;
+pub mod specialize;
 mod type_code;
 
 pub use choice::{Choice, Rules};

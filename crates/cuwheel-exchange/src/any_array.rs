@@ -44,6 +44,15 @@ enum Owner<'a, 'py> {
 }
 
 impl AnyArray<'_, '_> {
+    /// As [`into_share`](Self::into_share), where the description is still needed for as long as the share is kept.
+    #[inline]
+    pub fn take_share(&mut self) -> Option<Array> {
+        match std::mem::replace(&mut self.owner, Owner::Argument(PhantomData)) {
+            Owner::Argument(_) => None,
+            Owner::Share(array) => Some(array),
+        }
+    }
+
     /// The share that was taken of the array; `None` where the argument itself keeps the memory alive.
     pub fn into_share(self) -> Option<Array> {
         match self.owner {

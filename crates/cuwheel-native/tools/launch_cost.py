@@ -91,6 +91,7 @@ def measure() -> None:
     arrays = module.kernel("arrays", ("float32*", "const float32*", "const float32*"))
     configured, unsigned = arrays[1, 32], module.kernel("arrays")[1, 32]
     mixed = module.kernel("mixed", ("float32*", "int32", "float32"))[1, 32]
+    dispatched = cuwheel.Dispatcher(lambda *types: arrays)[1, 32] if hasattr(cuwheel, "Dispatcher") else configured
     a, b, c = (cuwheel.zeros(64, "float32") for _ in range(3))
 
     def loop(calls):
@@ -109,6 +110,10 @@ def measure() -> None:
         for _ in range(calls):
             unsigned(a, b, c)
 
+    def three_arrays_dispatched_by_type(calls):
+        for _ in range(calls):
+            dispatched(a, b, c)
+
     def array_and_two_numbers(calls):
         for _ in range(calls):
             mixed(a, 1, 2.0)
@@ -122,6 +127,7 @@ def measure() -> None:
         method,
         three_arrays,
         three_arrays_without_signature,
+        three_arrays_dispatched_by_type,
         array_and_two_numbers,
         three_arrays_configured_in_the_call,
     )

@@ -32,7 +32,8 @@ macro_rules! variables {
 variables! {
     /// The interpreter to build and test with, where `--python` is not given.
     CUWHEEL_PYTHON;
-    /// Where the tool keeps build environments and its own uv; default `$XDG_CACHE_HOME/cuwheel` or `~/.cache/cuwheel`.
+    /// Where the tool keeps build environments and its own uv, and the library kernels that it compiled;
+    /// default `$XDG_CACHE_HOME/cuwheel` or `~/.cache/cuwheel`.
     CUWHEEL_CACHE_DIR;
     /// Set to the header directory of NumPy while crates are compiled; read by `cuwheel-build`, with the next or not at all.
     CUWHEEL_NUMPY_INCLUDE;

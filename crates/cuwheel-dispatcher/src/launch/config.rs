@@ -5,6 +5,8 @@ use std::fmt;
 use cuwheel_device_array::Device;
 use thiserror::Error;
 
+use super::LaunchAttributes;
+
 /// A number of blocks, or of threads, along up to three dimensions; those that are not named have 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent([u32; 3]);
@@ -26,10 +28,20 @@ impl Extent {
         }
     }
 
+    /// An extent that was one before.
+    pub(super) const fn from_sizes(sizes: [u32; 3]) -> Self {
+        Self(sizes)
+    }
+
     /// The sizes along x, y and z.
     #[inline]
     pub fn sizes(self) -> [u32; 3] {
         self.0
+    }
+
+    /// Whether it is a multiple of another along each dimension.
+    fn is_made_of(self, other: Option<Self>) -> bool {
+        other.is_some_and(|other| self.0.iter().zip(other.0).all(|(size, other)| size % other == 0))
     }
 
     /// The product of the sizes.
@@ -61,11 +73,13 @@ pub struct LaunchConfig {
     pub cluster: Option<Extent>,
     /// Whether all blocks run at the same time, and can wait for each other.
     pub cooperative: bool,
+    /// What else the driver is told.
+    pub attributes: LaunchAttributes,
 }
 
 impl fmt::Display for LaunchConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { grid, block, shared_bytes, cluster, cooperative } = self;
+        let Self { grid, block, shared_bytes, cluster, cooperative, attributes } = self;
         write!(formatter, "grid {grid}, block {block}")?;
         if *shared_bytes > 0 {
             write!(formatter, ", {shared_bytes} bytes of shared memory")?;
@@ -73,7 +87,10 @@ impl fmt::Display for LaunchConfig {
         if let Some(cluster) = cluster {
             write!(formatter, ", cluster {cluster}")?;
         }
-        if *cooperative { formatter.write_str(", cooperative") } else { Ok(()) }
+        if *cooperative {
+            formatter.write_str(", cooperative")?;
+        }
+        attributes.iter().try_for_each(|attribute| write!(formatter, ", {attribute}"))
     }
 }
 
@@ -148,6 +165,18 @@ pub enum ConfigError {
         /// The blocks of a cluster along it.
         cluster: u32,
     },
+    /// Preferred clusters are made of clusters.
+    #[error(
+        "preferred_cluster_dimension is {preferred}, which is for launches with clusters and a multiple of theirs along each \
+         dimension; {}",
+        launched_with(cluster.as_ref())
+    )]
+    PreferredCluster {
+        /// The clusters that are preferred.
+        preferred: Extent,
+        /// Those of the launch.
+        cluster: Option<Extent>,
+    },
     /// The device lacks something.
     #[error("device {} has no {feature}; use a newer device, or launch without", device.ordinal())]
     Unsupported {
@@ -158,9 +187,22 @@ pub enum ConfigError {
     },
 }
 
+fn launched_with(cluster: Option<&Extent>) -> String {
+    match cluster {
+        Some(cluster) => format!("those of this launch are {cluster}"),
+        None => "this launch has none: name them too".to_owned(),
+    }
+}
+
 const SMALLER_BLOCKS: &str = "use smaller blocks, and more of them";
 
 impl LaunchConfig {
+    /// Whether there is nothing but grid, block and shared memory.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.cluster.is_none() && !self.cooperative && self.attributes.is_empty()
+    }
+
     /// Compares with the limits. A configuration that fits costs a few comparisons.
     #[inline]
     pub fn check(&self, limits: &Limits) -> Result<(), ConfigError> {
@@ -171,8 +213,7 @@ impl LaunchConfig {
             && fits(self.block, &limits.block)
             && threads <= limits.threads_per_block.min(limits.kernel_threads_per_block).into()
             && shared <= limits.shared_bytes.into()
-            && self.cluster.is_none()
-            && !self.cooperative
+            && self.is_plain()
         {
             return Ok(());
         }
@@ -221,6 +262,10 @@ impl LaunchConfig {
         let device = limits.device;
         if self.cooperative && !limits.cooperative {
             return Err(ConfigError::Unsupported { device, feature: "cooperative launches" });
+        }
+        let preferred = self.attributes.preferred_cluster();
+        if let Some(preferred) = preferred.filter(|preferred| !preferred.is_made_of(self.cluster)) {
+            return Err(ConfigError::PreferredCluster { preferred, cluster: self.cluster });
         }
         let Some(cluster) = self.cluster else { return Ok(()) };
         if !limits.clusters {

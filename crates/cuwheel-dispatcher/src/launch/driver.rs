@@ -87,7 +87,7 @@ functions! {
                 function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint,
                 block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream,
                 each: *mut *mut c_void, extra: *mut *mut c_void),
-        "launches with clusters, and cooperative ones":
+        "launches with clusters or attributes, and cooperative ones":
             cuLaunchKernelEx(
                 config: *const sys::CUlaunchConfig, function: sys::CUfunction, each: *mut *mut c_void,
                 extra: *mut *mut c_void),

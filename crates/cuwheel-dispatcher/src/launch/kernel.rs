@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys;
 use cuwheel_device_array::{CudaError, Device, DriverError, Stream, unaffected_by_captures};
 
+use super::attributes::RawAttributes;
 use super::driver::Api;
 use super::{Arguments, LaunchConfig, LaunchError, Limits, Module, Signature};
 
@@ -244,7 +245,7 @@ pub(super) unsafe fn submit(
     let handle = stream as sys::CUstream;
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
     let each = std::ptr::null_mut();
-    if config.cluster.is_none() && !config.cooperative {
+    if config.is_plain() {
         let shared = config.shared_bytes;
         // SAFETY: the list ends in a null, and tells of a block of bytes of the size that it says.
         return unsafe {
@@ -263,7 +264,26 @@ pub(super) unsafe fn submit(
             )
         };
     }
-    let (mut attributes, count) = launch_attributes(config);
+    // SAFETY: as above.
+    unsafe { submit_with_attributes(api, function, config, handle, extra.as_mut_ptr()) }
+}
+
+/// The same with clusters or attributes. Apart, so that it takes no room from the launches without.
+///
+/// # Safety
+/// As for [`submit`]; `extra` is a list that ends in a null, and tells of a block of bytes of the size that it says.
+#[cold]
+#[inline(never)]
+unsafe fn submit_with_attributes(
+    api: Api,
+    function: sys::CUfunction,
+    config: &LaunchConfig,
+    stream: sys::CUstream,
+    extra: *mut *mut c_void,
+) -> Result<(), DriverError> {
+    let mut attributes = RawAttributes::new(config);
+    let (count, attributes) = attributes.as_raw();
+    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
     let config = sys::CUlaunchConfig {
         gridDimX: grid_x,
         gridDimY: grid_y,
@@ -272,34 +292,12 @@ pub(super) unsafe fn submit(
         blockDimY: block_y,
         blockDimZ: block_z,
         sharedMemBytes: config.shared_bytes,
-        hStream: handle,
-        attrs: attributes.as_mut_ptr(),
+        hStream: stream,
+        attrs: attributes,
         numAttrs: count,
     };
-    // SAFETY: as above; the configuration and its attributes are local variables.
-    unsafe { api.cuLaunchKernelEx(&raw const config, function, each, extra.as_mut_ptr()) }
-}
-
-/// The attributes of a launch, and how many of them count.
-fn launch_attributes(config: &LaunchConfig) -> ([sys::CUlaunchAttribute; 2], u32) {
-    use sys::CUlaunchAttributeID as Id;
-    // SAFETY: an attribute is integers and unions of them, for which zeros are valid; the number 0 is to be ignored.
-    let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
-    let mut count = 0;
-    if let Some(cluster) = config.cluster {
-        let [x, y, z] = cluster.sizes();
-        let attribute = &mut attributes[0];
-        attribute.id = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attribute.value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
-        count = 1;
-    }
-    if config.cooperative {
-        let attribute = &mut attributes[count as usize];
-        attribute.id = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attribute.value.cooperative = 1;
-        count += 1;
-    }
-    (attributes, count)
+    // SAFETY: the configuration and its attributes are local variables; the rest is as the caller promises.
+    unsafe { api.cuLaunchKernelEx(&raw const config, function, std::ptr::null_mut(), extra) }
 }
 
 /// What is known of the cause of a refused launch.
@@ -324,6 +322,10 @@ fn remedy(error: &CudaError, on_device: &OnDevice, config: &LaunchConfig) -> Str
         INVALID_CLUSTER_SIZE => {
             let blocks = config.cluster.map_or(1, super::Extent::count);
             format!("a cluster of {blocks} blocks is more than {} has room for; 8 blocks always fit", limits.device)
+        }
+        INVALID_VALUE if !config.attributes.is_empty() => {
+            "no limit that is known is exceeded; an attribute may be one that the driver or the device does not have"
+                .to_owned()
         }
         INVALID_VALUE => {
             "no limit that is known is exceeded; see that the signature has all parameters of the kernel".to_owned()

@@ -9,6 +9,7 @@
 //! allocates nothing.
 
 mod arguments;
+mod attributes;
 mod config;
 mod driver;
 mod error;
@@ -20,6 +21,7 @@ mod placement;
 mod signature;
 
 pub use arguments::Arguments;
+pub use attributes::{ClusterSchedulingPolicy, LaunchAttribute, LaunchAttributes, MemSyncDomain, Percent};
 pub use config::{ConfigError, Extent, LaunchConfig, Limits};
 pub use error::{LaunchError, Refusal};
 pub use image::{Code, Image, ImageError, ImageKind};
@@ -27,4 +29,5 @@ pub use kernel::{Attributes, Kernel};
 pub use loaded::{ContextId, LoadedKernel, current_context};
 pub use module::Module;
 pub use placement::{MixedDevices, Placement};
+pub(crate) use signature::split_name;
 pub use signature::{Parameter, ParameterType, Signature, SignatureError};

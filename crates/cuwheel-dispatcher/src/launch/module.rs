@@ -20,6 +20,7 @@ pub struct Module(Arc<Inner>);
 
 struct Inner {
     image: Image,
+    names: Box<[(String, String)]>,
     library: OnceLock<Library>,
     /// Held while the image is loaded, so that this happens once.
     loading: Mutex<()>,
@@ -36,12 +37,24 @@ struct Library {
 impl Module {
     /// The module of an image. The driver is not asked yet.
     pub fn new(image: Image) -> Self {
-        Self(Arc::new(Inner { image, library: OnceLock::new(), loading: Mutex::new(()) }))
+        Self::with_names(image, Vec::new())
+    }
+
+    /// The module of an image whose kernels have other names too, such as the C++ expressions that stand for them: each with
+    /// the one in the image.
+    pub fn with_names(image: Image, names: Vec<(String, String)>) -> Self {
+        let names = names.into_boxed_slice();
+        Self(Arc::new(Inner { image, names, library: OnceLock::new(), loading: Mutex::new(()) }))
     }
 
     /// The image.
     pub fn image(&self) -> &Image {
         &self.0.image
+    }
+
+    /// Other names of kernels, each with the one in the image.
+    pub fn names(&self) -> &[(String, String)] {
+        &self.0.names
     }
 
     /// The kernel with this name, which is looked for when it is first used. C++ mangles names unless a kernel is declared
@@ -78,7 +91,7 @@ impl Module {
 
     /// The library, loaded by the first call.
     fn library(&self, api: Api) -> Result<usize, LaunchError> {
-        let Inner { image, library, loading } = &*self.0;
+        let Inner { image, library, loading, .. } = &*self.0;
         if let Some(library) = library.get() {
             return Ok(library.handle);
         }
@@ -120,7 +133,8 @@ impl Module {
     pub(super) fn find(&self, api: Api, name: &str) -> Result<usize, LaunchError> {
         let library = self.library(api)?;
         let mut kernel: sys::CUkernel = std::ptr::null_mut();
-        let text = CString::new(name).unwrap_or_default();
+        let other = self.names().iter().find(|(other, _)| other == name);
+        let text = CString::new(other.map_or(name, |(_, in_image)| in_image)).unwrap_or_default();
         // SAFETY: the pointer is to a local variable, the library is loaded, and the text ends in a zero.
         let found = unsafe { api.cuLibraryGetKernel(&raw mut kernel, library as sys::CUlibrary, text.as_ptr()) };
         match found {
@@ -145,6 +159,12 @@ impl Module {
         };
         // A mangled name contains the one that was written.
         names.sort_by_key(|known| !known.contains(name));
+        // One with another name is shown by that.
+        for name in &mut names {
+            if let Some((other, _)) = self.names().iter().find(|(_, in_image)| in_image == name) {
+                name.clone_from(other);
+            }
+        }
         let more = if names.len() > MOST { ", …" } else { "" };
         names.truncate(MOST);
         match names.as_slice() {
@@ -173,7 +193,7 @@ impl Module {
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.image == other.0.image
+        Arc::ptr_eq(&self.0, &other.0) || self.0.image == other.0.image && self.0.names == other.0.names
     }
 }
 

@@ -52,11 +52,12 @@ const SCALARS: [DType; 15] = [
     DType::Complex128,
 ];
 
-/// The most dimensions of a view.
-const MOST_DIMENSIONS: usize = 32;
 const POINTER_BYTES: usize = 8;
 
 impl ParameterType {
+    /// The most dimensions of a view.
+    pub const MOST_DIMENSIONS: usize = 32;
+
     /// The bytes that the parameter takes.
     pub fn size_bytes(self) -> usize {
         match self {
@@ -86,7 +87,7 @@ impl ParameterType {
             let (element, ndim) = inside.rsplit_once(',').ok_or_else(unknown)?;
             let (element, is_const) = without_const(element);
             let dtype = DType::from_name(element).map_err(|_| unknown())?;
-            let ndim = ndim.trim().parse().ok().filter(|ndim| *ndim <= MOST_DIMENSIONS).ok_or_else(unknown)?;
+            let ndim = ndim.trim().parse().ok().filter(|ndim| *ndim <= Self::MOST_DIMENSIONS).ok_or_else(unknown)?;
             return Ok(Self::View { dtype, ndim, is_const });
         }
         if let Some(element) = text.strip_suffix('*') {
@@ -256,6 +257,12 @@ impl Signature {
 }
 
 fn parse_parameter(text: &str) -> Result<(ParameterType, Option<Box<str>>), SignatureError> {
+    let (kind, name) = split_name(text)?;
+    Ok((ParameterType::parse(kind)?, name))
+}
+
+/// The text of a parameter's type, and the name behind it.
+pub(crate) fn split_name(text: &str) -> Result<(&str, Option<Box<str>>), SignatureError> {
     let text = text.trim();
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let start = text.rfind(|letter| !is_letter(letter)).map_or(0, |at| at + 1);
@@ -263,10 +270,10 @@ fn parse_parameter(text: &str) -> Result<(ParameterType, Option<Box<str>>), Sign
     let kind = kind.trim();
     // A single word is a type, and so is what ends in a star or a bracket, or follows `const`.
     if kind.is_empty() || name.is_empty() || kind == "const" {
-        return ParameterType::parse(text).map(|kind| (kind, None));
+        return Ok((text, None));
     }
     if name.starts_with(|letter: char| letter.is_ascii_digit()) {
         return Err(SignatureError::Name { text: text.to_owned() });
     }
-    Ok((ParameterType::parse(kind)?, Some(name.into())))
+    Ok((kind, Some(name.into())))
 }

@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use cuda::control::Stub;
 use cuwheel_device_array::{Array, Classified, CudaError, DType, Device, Driver, MemoryKind, Order, Stream};
 use cuwheel_dispatcher::launch::{
-    Arguments, Code, Extent, Image, Kernel, LaunchConfig, LoadedKernel, MixedDevices, Module, ParameterType, Placement,
-    Signature, current_context,
+    Arguments, Code, Extent, Image, Kernel, LaunchAttributes, LaunchConfig, LoadedKernel, MixedDevices, Module,
+    ParameterType, Placement, Signature, current_context,
 };
 use expect_test::expect;
 
@@ -32,7 +32,7 @@ fn array(device: Device) -> Array {
 fn config(grid: u32, block: u32) -> LaunchConfig {
     let extent = |what, size| Extent::new(what, &[size]).unwrap();
     let (grid, block) = (extent("grid", grid), extent("block", block));
-    LaunchConfig { grid, block, shared_bytes: 0, cluster: None, cooperative: false }
+    LaunchConfig { grid, block, shared_bytes: 0, cluster: None, cooperative: false, attributes: LaunchAttributes::NONE }
 }
 
 /// What a binding does for each call.

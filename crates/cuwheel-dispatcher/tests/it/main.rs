@@ -4,4 +4,5 @@ mod choice;
 mod counter;
 mod fingerprint;
 mod launch;
+mod specialize;
 mod threads;

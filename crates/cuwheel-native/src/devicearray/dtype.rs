@@ -27,7 +27,7 @@ use crate::{exception, numpy};
 ///     TypeError: It is none of these, or names a type that device arrays do not have.
 #[pyclass(frozen, name = "DType", module = "_devicearray", eq, hash)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PyDType(pub(super) DType);
+pub(crate) struct PyDType(pub(crate) DType);
 
 #[pymethods]
 impl PyDType {
@@ -80,7 +80,7 @@ impl PyDType {
 
 /// A data type as an argument.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DTypeArgument(pub(super) DType);
+pub(crate) struct DTypeArgument(pub(crate) DType);
 
 impl<'py> FromPyObject<'_, 'py> for DTypeArgument {
     type Error = PyErr;

@@ -27,7 +27,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
 use self::create::{KindArgument, OrderArgument, Shape};
-use self::dtype::{DTypeArgument, PyDType};
+pub(crate) use self::dtype::{DTypeArgument, PyDType};
 use self::flags::Flags;
 pub(crate) use self::place::DeviceArgument;
 use self::place::{PyDevice, PyStream, StreamArgument};

@@ -1,5 +1,7 @@
 //! The shape of a launch out of Python objects.
 
+use std::hash::{Hash as _, Hasher};
+
 use cuwheel_device_array::Stream;
 use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchConfig};
 use cuwheel_exchange::StreamArgument;
@@ -8,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::attributes::{self, Attributes};
 use crate::exception;
 
 /// Bytes of dynamic shared memory.
@@ -51,7 +54,8 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             None => SharedBytes(0),
         };
         let (grid, block) = (parts.get_borrowed_item(0)?, parts.get_borrowed_item(1)?);
-        Ok(Self { config: config(&grid, &block, shared_bytes, None, false)?, stream })
+        let config = config(&grid, &block, shared_bytes, None, false, Attributes::default())?;
+        Ok(Self { config, stream })
     }
 }
 
@@ -62,6 +66,7 @@ pub(super) fn config(
     shared_bytes: SharedBytes,
     cluster: Option<&Bound<'_, PyAny>>,
     cooperative: bool,
+    attributes: Attributes,
 ) -> PyResult<LaunchConfig> {
     Ok(LaunchConfig {
         grid: extent("grid", grid)?,
@@ -69,12 +74,13 @@ pub(super) fn config(
         shared_bytes: shared_bytes.0,
         cluster: cluster.map(|cluster| extent("cluster", cluster)).transpose()?,
         cooperative,
+        attributes: attributes.0,
     })
 }
 
 /// An integer, or a tuple or list of up to three.
 #[inline]
-fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
+pub(super) fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
     let py = value.py();
     let mut sizes = [1; 3];
     // SAFETY: the thread is attached, and `value` is a live object.
@@ -132,7 +138,7 @@ fn no_size(value: &Bound<'_, PyAny>, error: &PyErr, what: &str) -> PyErr {
 }
 
 /// The handle of a stream that means the same in every process, or an error.
-pub(super) fn picklable_stream(py: Python<'_>, stream: Option<&Stream>) -> PyResult<Option<usize>> {
+fn picklable_stream(py: Python<'_>, stream: Option<&Stream>) -> PyResult<Option<usize>> {
     match stream {
         Some(stream) if !stream.is_legacy() && !stream.is_per_thread() => {
             let message = "a stream is one of this process and cannot be pickled; leave the stream out, and name it where the \
@@ -141,4 +147,22 @@ pub(super) fn picklable_stream(py: Python<'_>, stream: Option<&Stream>) -> PyRes
         }
         stream => Ok(stream.map(Stream::handle)),
     }
+}
+
+/// The arguments of `configure` that make the same again.
+pub(super) fn state<'py>(
+    py: Python<'py>,
+    config: &LaunchConfig,
+    stream: Option<&Stream>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let sizes = |extent: Extent| <(u32, u32, u32)>::from(extent.sizes());
+    let (grid, block, cluster) = (sizes(config.grid), sizes(config.block), config.cluster.map(sizes));
+    let stream = picklable_stream(py, stream)?;
+    let attributes = attributes::dictionary(py, &config.attributes)?;
+    (grid, block, stream, config.shared_bytes, cluster, config.cooperative, attributes).into_pyobject(py)
+}
+
+/// Hashes a stream, so that equal ones have equal hashes: the legacy default stream has two handles.
+pub(super) fn hash_stream(stream: Option<&Stream>, state: &mut impl Hasher) {
+    stream.map(|stream| stream.handle().max(1)).hash(state);
 }

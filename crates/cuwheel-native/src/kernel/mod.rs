@@ -6,7 +6,13 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments of Python functions are converted, and then owned")]
 #![expect(clippy::doc_markdown, reason = "the comments on functions and classes are their Python docstrings too")]
 
+mod argument_type;
+mod attributes;
+mod compile;
 mod configure;
+mod dispatch;
+mod module;
+mod overload;
 mod pack;
 mod place;
 mod scalar;
@@ -14,17 +20,17 @@ mod small_float;
 mod source;
 
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
 
 use cuwheel_device_array::{Device, Stream};
 use cuwheel_dispatcher::launch::{self, LaunchConfig, Signature};
 use cuwheel_exchange::{StreamArgument, exception_of};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
+use self::attributes::Attributes;
 use self::configure::{Key, SharedBytes};
-use self::source::{ImageBytes, SignatureArgument};
+use self::module::PyModuleOfKernels;
 use crate::devicearray::DeviceArgument;
 use crate::submodule::{Submodule, add_class};
 
@@ -35,110 +41,12 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<PyModuleOfKernels>(module, SUBMODULE.name)?;
     add_class::<PyKernel>(module, SUBMODULE.name)?;
     add_class::<ConfiguredKernel>(module, SUBMODULE.name)?;
-    module.add_function(wrap_pyfunction!(_rebuild, module)?)
-}
-
-/// Make a module of what pickle has read.
-#[pyfunction]
-fn _rebuild(py: Python<'_>, image: &Bound<'_, PyBytes>) -> PyResult<PyModuleOfKernels> {
-    source::module(py, image.as_bytes()).map(PyModuleOfKernels)
-}
-
-/// Device code: a cubin, a fatbin or a PTX text, and the kernels in it.
-///
-/// Nothing is asked of the driver before a kernel is used, or the names of kernels are asked for. The image is loaded once,
-/// for all devices, and unloaded when neither the module nor a kernel of it is left.
-#[pyclass(frozen, name = "Module", module = "_kernel", eq, hash, weakref)]
-#[derive(Debug)]
-struct PyModuleOfKernels(launch::Module);
-
-impl PartialEq for PyModuleOfKernels {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.image() == other.0.image()
-    }
-}
-
-impl Hash for PyModuleOfKernels {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.image().hash(state);
-    }
-}
-
-#[pymethods]
-impl PyModuleOfKernels {
-    /// Return the module of an image in memory.
-    ///
-    /// Args:
-    ///     image: The bytes of a cubin, a fatbin or a PTX text, or PTX as a string. Which it is is seen from its content.
-    ///
-    /// Raises:
-    ///     ValueError: It is none of these, or not a whole one; the message says what it looks like.
-    #[staticmethod]
-    #[pyo3(signature = (image, /))]
-    fn from_bytes(py: Python<'_>, image: ImageBytes) -> PyResult<Self> {
-        source::module(py, &image.0).map(Self)
-    }
-
-    /// Return the module of an image in a file.
-    ///
-    /// Args:
-    ///     path: The file: a cubin, a fatbin or a PTX text, whatever its name.
-    ///
-    /// Raises:
-    ///     OSError: The file cannot be read.
-    ///     ValueError: It is no image, as for `from_bytes`.
-    #[staticmethod]
-    #[pyo3(signature = (path, /))]
-    fn from_file(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        source::module(py, &source::read(py, &path)?).map(Self)
-    }
-
-    /// Return a kernel of the module. It is looked for when it is first used.
-    ///
-    /// Args:
-    ///     name: The name in the image: that of the function if it is declared `extern "C"`, else its mangled name.
-    ///     signature: The types of the parameters, in their order, each with a name behind it or not: "float32*",
-    ///         "const float32* x", "void*", "int32 n", "view[float32, 2]". Without, the driver tells their number and sizes
-    ///         (from CUDA 12.4 on).
-    ///
-    /// Raises:
-    ///     ValueError: A type cannot be read.
-    #[pyo3(signature = (name, /, signature = None))]
-    fn kernel(slf: Bound<'_, Self>, name: &str, signature: Option<SignatureArgument>) -> PyKernel {
-        let kernel = slf.get().0.kernel(name, signature.map(|signature| signature.0));
-        PyKernel { kernel, module: slf.unbind() }
-    }
-
-    /// The names of all kernels, sorted.
-    ///
-    /// Raises:
-    ///     CudaError: The image cannot be loaded, or the driver is for a CUDA older than 12.4 and does not tell.
-    #[getter]
-    fn kernels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = py.detach(|| self.0.kernel_names()).map_err(|error| exception_of(py, error))?;
-        PyTuple::new(py, names)
-    }
-
-    /// What the image is: "cubin", "fatbin" or "PTX".
-    #[getter]
-    fn kind(&self) -> &'static str {
-        self.0.image().kind().name()
-    }
-
-    /// What the code inside is for, such as `("sm_90", "compute_90 (PTX)")`.
-    #[getter]
-    fn architectures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.image().codes().iter().map(ToString::to_string))
-    }
-
-    fn __repr__(&self) -> String {
-        let image = self.0.image();
-        format!("<Module of a {}, {} bytes>", image.kind().name(), image.bytes().len())
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        source::reduce(slf.as_any(), slf.get().0.image().bytes())
-    }
+    add_class::<argument_type::ArgumentType>(module, SUBMODULE.name)?;
+    add_class::<dispatch::Dispatcher>(module, SUBMODULE.name)?;
+    add_class::<dispatch::ConfiguredDispatcher>(module, SUBMODULE.name)?;
+    compile::add_error(module)?;
+    module.add_function(wrap_pyfunction!(dispatch::_rebuild_dispatcher, module)?)?;
+    module.add_function(wrap_pyfunction!(module::_rebuild, module)?)
 }
 
 /// A kernel of a module: `kernel[grid, block](*arguments)` launches it.
@@ -180,12 +88,21 @@ impl PyKernel {
     ///     shared_bytes: Bytes of dynamic shared memory for each block.
     ///     cluster: The number of blocks in each cluster, for launches with clusters.
     ///     cooperative: Whether all blocks run at the same time, and can wait for each other.
+    ///     attributes: What else the driver is told, a dictionary of these: "priority" (an integer),
+    ///         "programmatic_stream_serialization" (a bool), "cluster_scheduling_policy_preference" ("default", "spread" or
+    ///         "load_balancing"), "mem_sync_domain" ("default" or "remote"), "mem_sync_domain_map" (a pair of integers),
+    ///         "preferred_cluster_dimension" (as `cluster`), "preferred_shared_memory_carveout" (percent),
+    ///         "nvlink_util_centric_scheduling" (a bool). What the kernel itself is like is told by the method of the same
+    ///         name.
     ///
     /// Raises:
-    ///     ValueError: A size is zero, negative or too large.
-    ///     TypeError: `stream` is no stream.
-    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false),
-           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+    ///     ValueError: A size is zero, negative or too large; an attribute has another name or value.
+    ///     TypeError: `stream` is no stream; an attribute is of another type.
+    #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false,
+                        attributes = None),
+           text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
+                             attributes=None)")]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn configure(
         slf: Bound<'_, Self>,
         grid: Bound<'_, PyAny>,
@@ -194,8 +111,10 @@ impl PyKernel {
         shared_bytes: SharedBytes,
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
+        attributes: Option<Attributes>,
     ) -> PyResult<ConfiguredKernel> {
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
+        let attributes = attributes.unwrap_or_default();
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
         Ok(ConfiguredKernel { config, stream: stream.map(|stream| stream.0), kernel: slf.unbind() })
     }
 
@@ -203,13 +122,14 @@ impl PyKernel {
     ///
     /// Args:
     ///     args: The arguments of the kernel, a tuple.
-    ///     grid, block, stream, shared_bytes, cluster, cooperative: As for `configure`.
+    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes: As for `configure`.
     ///
     /// Raises:
     ///     What calling a configured kernel raises.
     #[pyo3(signature = (args, *, grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None,
-                        cooperative = false),
-           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False)")]
+                        cooperative = false, attributes = None),
+           text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
+                             attributes=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn launch(
         slf: Bound<'_, Self>,
@@ -220,9 +140,11 @@ impl PyKernel {
         shared_bytes: SharedBytes,
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
+        attributes: Option<Attributes>,
     ) -> PyResult<()> {
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative)?;
-        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args)
+        let attributes = attributes.unwrap_or_default();
+        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
+        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args, None)
     }
 
     /// Return what the driver says of the kernel on a device, as a dictionary: "max_threads_per_block", "shared_bytes",
@@ -315,8 +237,7 @@ impl Hash for ConfiguredKernel {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.kernel.get().hash(state);
         self.config.hash(state);
-        // The legacy default stream has two handles.
-        self.stream.as_ref().map(|stream| stream.handle().max(1)).hash(state);
+        configure::hash_stream(self.stream.as_ref(), state);
     }
 }
 
@@ -336,7 +257,7 @@ impl ConfiguredKernel {
     ///     CudaError: The driver refuses the launch, or the image.
     #[pyo3(signature = (*args))]
     fn __call__(&self, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args)
+        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args, None)
     }
 
     /// The kernel.
@@ -381,6 +302,12 @@ impl ConfiguredKernel {
         self.config.cooperative
     }
 
+    /// What else the driver is told, a dictionary.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        attributes::dictionary(py, &self.config.attributes)
+    }
+
     fn __repr__(&self) -> String {
         let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
         format!("<ConfiguredKernel {} with {}{stream}>", self.kernel.get().kernel.name(), self.config)
@@ -388,8 +315,7 @@ impl ConfiguredKernel {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
-        let stream = configure::picklable_stream(py, this.stream.as_ref())?;
-        let state = (this.grid(), this.block(), stream, this.shared_bytes(), this.cluster(), this.cooperative());
+        let state = configure::state(py, &this.config, this.stream.as_ref())?;
         (this.kernel.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
     }
 }

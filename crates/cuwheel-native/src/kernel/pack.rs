@@ -12,6 +12,20 @@ use super::{place, scalar};
 use crate::devicearray::DeviceArray;
 use crate::exception;
 
+/// An argument that was looked at before it is packed.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lies on the stack, for the length of a launch that allocates nothing"
+)]
+pub(super) enum Found<'a, 'py> {
+    /// One of our own arrays.
+    Own(Borrowed<'a, 'py, DeviceArray>),
+    /// An array of another library.
+    Foreign(AnyArray<'a, 'py>),
+    /// Anything else, to be looked at.
+    Value,
+}
+
 /// A launch in the making.
 pub(super) struct Packing<'a, 'py> {
     pub(super) kernel: &'a Kernel,
@@ -23,15 +37,21 @@ pub(super) struct Packing<'a, 'py> {
 }
 
 impl Packing<'_, '_> {
-    /// Puts a value where its parameter is.
+    /// Puts a value where its parameter is. What is `known` of it is not looked at again.
     #[inline]
     pub(super) fn add(
         &mut self,
         position: usize,
         parameter: &Parameter,
         value: Borrowed<'_, '_, PyAny>,
+        known: Option<&mut Found<'_, '_>>,
     ) -> PyResult<()> {
-        if let Ok(own) = value.cast::<DeviceArray>() {
+        let own = match known {
+            Some(Found::Foreign(array)) => return self.add_known(position, parameter, &value, array),
+            Some(Found::Own(own)) => Some(*own),
+            Some(Found::Value) | None => value.cast::<DeviceArray>().ok(),
+        };
+        if let Some(own) = own {
             let view: &ArrayView = &own.get().array;
             // Of our own arrays the memory may be used on another stream than the one that this thread works on.
             return self.add_array(position, parameter, &value, view, true);
@@ -74,10 +94,27 @@ impl Packing<'_, '_> {
     fn add_foreign(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         let array = match value.extract::<AnyArray<'_, '_>>() {
             Ok(array) => array,
-            Err(error) => return Err(self.no_array(position, parameter, &value, error)),
+            Err(error) => {
+                let (place, kind) = (self.place(position, parameter), parameter.kind.to_string());
+                return Err(no_array(&place, Some(&kind), &value, error));
+            }
         };
         self.add_array(position, parameter, &value, &array, false)?;
         self.shares.extend(array.into_share());
+        Ok(())
+    }
+
+    /// One that was looked at. Apart, so that what it shares with the others stays a part of these.
+    #[inline(never)]
+    fn add_known(
+        &mut self,
+        position: usize,
+        parameter: &Parameter,
+        value: &Bound<'_, PyAny>,
+        array: &mut AnyArray<'_, '_>,
+    ) -> PyResult<()> {
+        self.add_array(position, parameter, value, array, false)?;
+        self.shares.extend(array.take_share());
         Ok(())
     }
 
@@ -141,26 +178,6 @@ impl Packing<'_, '_> {
     }
 
     #[cold]
-    fn no_array(&self, position: usize, parameter: &Parameter, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-        let py = value.py();
-        let place = self.place(position, parameter);
-        let is_number = value.is_none()
-            || value.is_instance_of::<PyInt>()
-            || value.is_instance_of::<PyFloat>()
-            || value.is_instance_of::<PyComplex>();
-        if is_number {
-            let class = exception::type_name(value);
-            let message = format!("{place}: {class} is no array, and the parameter is {}", parameter.kind);
-            return exception::new::<PyTypeError>(py, message);
-        }
-        // The exception is the producer's: what is added is which argument it is about.
-        match error.value(py).call_method1(intern!(py, "add_note"), (place,)) {
-            Ok(_) => error,
-            Err(failed) => failed,
-        }
-    }
-
-    #[cold]
     fn refused_array(
         &self,
         position: usize,
@@ -193,6 +210,28 @@ impl Packing<'_, '_> {
             }
         };
         exception::new::<PyTypeError>(py, message)
+    }
+}
+
+/// What is wrong with an argument that is no array.
+#[cold]
+pub(super) fn no_array(place: &str, parameter: Option<&str>, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = value.py();
+    let is_number = value.is_none()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyComplex>();
+    if let Some(parameter) = parameter.filter(|_| is_number) {
+        let class = exception::type_name(value);
+        return exception::new::<PyTypeError>(
+            py,
+            format!("{place}: {class} is no array, and the parameter is {parameter}"),
+        );
+    }
+    // The exception is the producer's: what is added is which argument it is about.
+    match error.value(py).call_method1(intern!(py, "add_note"), (place,)) {
+        Ok(_) => error,
+        Err(failed) => failed,
     }
 }
 

@@ -7,18 +7,20 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::pack::Packing;
+use super::pack::{Found, Packing};
 use super::source;
 use crate::devicearray::DeviceArray;
 use crate::exception;
 
-/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on.
+/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on. `found` is what is known of the
+/// arguments, if they were looked at.
 #[inline]
 pub(super) fn launch(
     kernel: &Kernel,
     config: &LaunchConfig,
     stream: Option<Stream>,
     args: &Bound<'_, PyTuple>,
+    mut found: Option<&mut [Found<'_, '_>]>,
 ) -> PyResult<()> {
     let py = args.py();
     let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
@@ -30,7 +32,8 @@ pub(super) fn launch(
         Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
     packing.arguments.clear_for(signature);
     for (position, parameter) in parameters.iter().enumerate() {
-        packing.add(position, parameter, args.get_borrowed_item(position)?)?;
+        let known = found.as_deref_mut().and_then(|found| found.get_mut(position));
+        packing.add(position, parameter, args.get_borrowed_item(position)?, known)?;
     }
     let Packing { arguments, placement, .. } = &packing;
     let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;

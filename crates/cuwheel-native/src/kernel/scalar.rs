@@ -7,7 +7,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 use super::small_float::{BFLOAT16, FLOAT16, Format};
 use crate::buffer::{Access, BufferSlot};
@@ -350,6 +350,32 @@ fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     };
     // SAFETY: the thread is attached, and both are live types.
     Ok(unsafe { ffi::PyType_IsSubtype(value.get_type_ptr(), generic.as_ptr().cast()) } != 0)
+}
+
+/// The type of a scalar of NumPy; `None` for anything else.
+pub(super) fn numpy_type(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    /// The classes of the usual scalars, by address.
+    static CLASSES: PyOnceLock<Vec<(Py<PyType>, DType)>> = PyOnceLock::new();
+    if !is_numpy_scalar(value)? {
+        return Ok(None);
+    }
+    let py = value.py();
+    let classes = CLASSES.get_or_try_init(py, || {
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let class = |dtype: &DType| {
+            let name = if *dtype == DType::Bool { "bool_" } else { dtype.name() };
+            let class = numpy.getattr_opt(name).transpose()?;
+            Some(class.and_then(|class| Ok((class.cast_into::<PyType>()?.unbind(), *dtype))))
+        };
+        DType::ALL.iter().filter_map(class).collect::<PyResult<_>>()
+    })?;
+    let class = value.get_type_ptr();
+    if let Some((_, dtype)) = classes.iter().find(|(known, _)| std::ptr::eq(known.as_ptr().cast(), class)) {
+        return Ok(Some(*dtype));
+    }
+    // Those of `ml_dtypes`, and second names such as `numpy.longlong`. What has no type here is refused when it is packed.
+    let name = value.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "name"))?;
+    Ok(DType::from_name(&name.cast::<PyString>()?.to_string_lossy()).ok())
 }
 
 /// The integers of a type.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cuwheel_dispatcher::launch::{Image, Module, Parameter, Signature};
+use cuwheel_dispatcher::launch::{Image, Parameter, Signature};
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -28,12 +28,9 @@ impl<'py> FromPyObject<'_, 'py> for ImageBytes {
     }
 }
 
-/// The module of an image.
-pub(super) fn module(py: Python<'_>, bytes: &[u8]) -> PyResult<Module> {
-    match py.detach(|| Image::new(bytes)) {
-        Ok(image) => Ok(Module::new(image)),
-        Err(error) => Err(exception::new::<PyValueError>(py, error.to_string())),
-    }
+/// The image that bytes are.
+pub(super) fn image(py: Python<'_>, bytes: &[u8]) -> PyResult<Image> {
+    py.detach(|| Image::new(bytes)).map_err(|error| exception::new::<PyValueError>(py, error.to_string()))
 }
 
 /// The content of a file.
@@ -51,13 +48,6 @@ pub(super) fn read(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     })
 }
 
-/// How a module is pickled: the function that makes it again, and the bytes of its image.
-pub(super) fn reduce<'py>(module: &Bound<'py, PyAny>, bytes: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-    let py = module.py();
-    let rebuild = py.import(module.get_type().module()?)?.getattr(intern!(py, "_rebuild"))?;
-    (rebuild, (PyBytes::new(py, bytes),)).into_pyobject(py)
-}
-
 /// The types of a kernel's parameters.
 pub(super) struct SignatureArgument(pub(super) Signature);
 
@@ -65,19 +55,21 @@ impl<'py> FromPyObject<'_, 'py> for SignatureArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let texts: Option<Vec<String>> = if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-            object.extract().ok()
-        } else {
-            None
-        };
-        let Some(texts) = texts else {
-            let message = "a signature is a tuple of texts, one for each parameter: (\"const float32*\", \"float32*\", \"int32\")";
-            return Err(exception::new::<PyTypeError>(py, message));
-        };
+        let texts = signature_texts(&object)?;
         let signature = Signature::parse(texts.iter().map(String::as_str));
-        signature.map(Self).map_err(|error| exception::new::<PyValueError>(py, error.to_string()))
+        signature.map(Self).map_err(|error| exception::new::<PyValueError>(object.py(), error.to_string()))
     }
+}
+
+/// The texts of a signature.
+pub(super) fn signature_texts(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let is_list = object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>();
+    let texts: Option<Vec<String>> = if is_list { object.extract().ok() } else { None };
+    texts.ok_or_else(|| {
+        let message =
+            "a signature is a tuple of texts, one for each parameter: (\"const float32*\", \"float32*\", \"int32\")";
+        exception::new::<PyTypeError>(object.py(), message)
+    })
 }
 
 /// The parameters as they are written.

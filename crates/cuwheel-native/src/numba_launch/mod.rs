@@ -14,7 +14,7 @@ mod plan;
 mod stats;
 mod strided_view;
 
-use cuwheel_dispatcher::launch::{Arguments, Extent, LaunchConfig};
+use cuwheel_dispatcher::launch::{Arguments, Extent, LaunchAttributes, LaunchConfig};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyListMethods, PyTuple};
@@ -202,7 +202,14 @@ impl NativeLaunch {
 fn config(call: &Call<'_, '_>) -> Option<LaunchConfig> {
     let shared_bytes = size(&call.shared_bytes)?;
     let (grid, block) = (extent("grid", call.grid)?, extent("block", call.block)?);
-    Some(LaunchConfig { grid, block, shared_bytes, cluster: None, cooperative: false })
+    Some(LaunchConfig {
+        grid,
+        block,
+        shared_bytes,
+        cluster: None,
+        cooperative: false,
+        attributes: LaunchAttributes::NONE,
+    })
 }
 
 #[inline]

@@ -7,7 +7,7 @@
 //         if (row < x.shape[0] && column < x.shape[1]) x(row, column) += 1;
 //     }
 //
-// and in Python, with the header on nvcc's path by `-I` and cuwheel.get_include():
+// and in Python, with cuwheel.Module.from_source, or with the header on nvcc's path by `-I` and cuwheel.get_include():
 //
 //     module.kernel("add_one", ["view[float32, 2]"])[x.shape[0], x.shape[1]](x)
 //
