@@ -6,7 +6,7 @@
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyListMethods, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyListMethods, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::method;
@@ -48,13 +48,10 @@ fn attributes_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> 
     let found = unsafe {
         Bound::from_owned_ptr_or_opt(py, ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut()))
     };
-    match found {
-        Some(found) => found.cast_into().ok(),
-        None => {
-            drop(exception::fetch(py));
-            None
-        }
+    if found.is_none() {
+        drop(exception::fetch(py));
     }
+    found?.cast_into().ok()
 }
 
 impl NativeCall {
@@ -127,7 +124,7 @@ fn field<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> O
 /// An attribute that is True or False.
 #[inline]
 fn is<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> Option<bool> {
-    field(attributes, name)?.cast_exact::<PyBool>().ok().map(|value| value.is_true())
+    field(attributes, name)?.cast_exact::<PyBool>().ok().map(PyBoolMethods::is_true)
 }
 
 /// The value that was put into a dictionary first.
