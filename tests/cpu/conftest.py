@@ -4,8 +4,13 @@ They import the installed package; nothing here may put the source tree on the p
 are helpers, which pytest lets the tests import by name.
 """
 
+import importlib.util
 import os
+import textwrap
+from pathlib import Path
 
+import fresh_python
+import numba_kernels
 import nvrtc
 import pytest
 import stand_in
@@ -97,3 +102,27 @@ def real_compiler(kernel_cache, monkeypatch):
     """NVRTC itself, with an empty cache."""
     monkeypatch.delenv("CUWHEEL_NVRTC", raising=False)
     nvrtc.need_nvrtc()
+
+
+@pytest.fixture(scope="session")
+def numba_overlay(tmp_path_factory):
+    """numba-cuda with our modules in place of its C++ ones: a folder for `sys.path`."""
+    for needed in ("numba", "numba_cuda", "cuda.core"):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed")
+    try:
+        stand_in.load()
+    except stand_in.NotInUse as reason:
+        pytest.skip(str(reason))
+    return numba_kernels.overlay(tmp_path_factory.mktemp("overlay"))
+
+
+@pytest.fixture
+def run(numba_overlay):
+    """Runs code in a process of its own, behind `numba_kernels.HEAD`."""
+
+    def run(code, *arguments, **options):
+        code = numba_kernels.HEAD + textwrap.dedent(code)
+        return fresh_python.run(code, numba_overlay, Path(__file__).parent, *arguments, timeout=300, **options)
+
+    return run

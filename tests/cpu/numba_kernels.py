@@ -105,3 +105,53 @@ def kernel(*argument_types, name="kernel", **options):
     )
     dispatcher.add_overload(overload, tuple(argument_types))
     return dispatcher, overload
+
+
+#: What each process begins with.
+HEAD = """
+import ctypes, gc, os, sys, warnings
+sys.path[:0] = sys.argv[1:3]
+warnings.simplefilter("ignore")
+import numpy as np
+import stand_in
+driver = stand_in.load()
+# numba-cuda leaves what it has to the end of the process.
+driver.configure("at_exit=nothing")
+from numba import cuda
+from numba.cuda import types
+from numba.cuda.cext import _dispatcher
+from numba.cuda.dispatcher import _Kernel
+from numba_kernels import Library, kernel
+
+array = types.Array(types.float32, 1, "C")
+
+def stats():
+    counts = _dispatcher.launch_stats()
+    return counts["native"], counts["python"]
+
+def outcome(launch, *args):
+    \"\"\"What the driver got, and what was raised; and whether no Python code had a part in it.\"\"\"
+    driver.reset()
+    native, _ = stats()
+    raised = None
+    try:
+        launch(*args)
+    except Exception as error:
+        raised = type(error), str(error)
+    launches = [{**launch, "context": None} for launch in driver.report()["launches"]]
+    return launches, raised, stats()[0] > native
+
+def both(overload, args, config=((2, 1, 1), (32, 1, 1)), stream=None, shared_bytes=0):
+    \"\"\"The outcome here, which is the same as in Python, and whether it was native.\"\"\"
+    stream = stream or cuda.dispatcher.driver._to_core_stream(0)
+    arguments = (args, *config, stream, shared_bytes)
+    theirs = outcome(_Kernel.launch, overload, *arguments)
+    ours = outcome(overload.launch, *arguments)
+    if not ours[2]:
+        # Python may have copied something to a place of its own.
+        for launch in ours[0] + theirs[0]:
+            launch["parameters"] = len(launch["parameters"])
+    assert ours[:2] == theirs[:2], (args, ours, theirs)
+    assert not theirs[2]
+    return ours
+"""

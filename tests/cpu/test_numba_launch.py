@@ -4,86 +4,8 @@ Each test is a process of its own, with numba-cuda on our modules. Both ways are
 arguments: what the driver gets has to be the same, and so have exceptions.
 """
 
-import importlib.util
-import textwrap
-from pathlib import Path
-
 import fresh_python
-import numba_kernels
 import pytest
-import stand_in
-
-HERE = Path(__file__).parent
-
-#: What each process begins with.
-HEAD = """
-import ctypes, gc, os, sys, warnings
-sys.path[:0] = sys.argv[1:3]
-warnings.simplefilter("ignore")
-import numpy as np
-import stand_in
-driver = stand_in.load()
-# numba-cuda leaves what it has to the end of the process.
-driver.configure("at_exit=nothing")
-from numba import cuda
-from numba.cuda import types
-from numba.cuda.cext import _dispatcher
-from numba.cuda.dispatcher import _Kernel
-from numba_kernels import Library, kernel
-
-array = types.Array(types.float32, 1, "C")
-
-def stats():
-    counts = _dispatcher.launch_stats()
-    return counts["native"], counts["python"]
-
-def outcome(launch, *args):
-    \"\"\"What the driver got, and what was raised; and whether no Python code had a part in it.\"\"\"
-    driver.reset()
-    native, _ = stats()
-    raised = None
-    try:
-        launch(*args)
-    except Exception as error:
-        raised = type(error), str(error)
-    launches = [{**launch, "context": None} for launch in driver.report()["launches"]]
-    return launches, raised, stats()[0] > native
-
-def both(overload, args, config=((2, 1, 1), (32, 1, 1)), stream=None, shared_bytes=0):
-    \"\"\"The outcome here, which is the same as in Python, and whether it was native.\"\"\"
-    stream = stream or cuda.dispatcher.driver._to_core_stream(0)
-    arguments = (args, *config, stream, shared_bytes)
-    theirs = outcome(_Kernel.launch, overload, *arguments)
-    ours = outcome(overload.launch, *arguments)
-    if not ours[2]:
-        # Python may have copied something to a place of its own.
-        for launch in ours[0] + theirs[0]:
-            launch["parameters"] = len(launch["parameters"])
-    assert ours[:2] == theirs[:2], (args, ours, theirs)
-    assert not theirs[2]
-    return ours
-"""
-
-
-@pytest.fixture(scope="module")
-def overlay(tmp_path_factory):
-    """numba-cuda with our modules."""
-    for needed in ("numba", "numba_cuda", "cuda.core"):
-        if importlib.util.find_spec(needed) is None:
-            pytest.skip(f"{needed} is not installed")
-    try:
-        stand_in.load()
-    except stand_in.NotInUse as reason:
-        pytest.skip(str(reason))
-    return numba_kernels.overlay(tmp_path_factory.mktemp("overlay"))
-
-
-@pytest.fixture
-def run(overlay):
-    def run(code, **options):
-        return fresh_python.run(HEAD + textwrap.dedent(code), overlay, HERE, timeout=300, **options)
-
-    return run
 
 
 def test_the_driver_gets_the_same_parameters(run):
@@ -284,7 +206,10 @@ def test_arrays_with_the_interface_only(run):
     assert both(two, (Interface(a[:, ::2]),))[2]
     stream = cuda.stream()
     for fields in [{"stream": int(stream.handle)}, {"version": 2}, {"mask": Interface(a)}, {"strides": (24, 3)},
-                   {"shape": (0, 6)}, {"data": (5, False)}, {"typestr": "|V4"}, {"strides": (24,)}]:
+                   {"shape": (0, 6)}, {"data": (5, False)}, {"typestr": "|V4"}, {"strides": (24,)},
+                   {"typestr": "<i3"}, {"typestr": "<f7"}, {"typestr": "|f1"}, {"typestr": "<c4"}, {"typestr": "|b2"},
+                   {"typestr": ">f4"}, {"shape": (-4, -6)}, {"shape": [4, 6]}, {"strides": [24, 4]},
+                   {"data": (np.uint64(a.gpu_data.device_pointer_value), False)}, {"data": [a.gpu_data.device_pointer_value, False]}]:
         assert not both(two, (Interface(a, **fields),))[2], fields
     """)
 
@@ -332,6 +257,65 @@ def test_arrays_with_an_exchange_table(run):
     """)
 
 
+def test_views_of_cuda_core_are_typed_one_by_one(run):
+    run("""
+    import cuwheel
+    from cuda.core.utils import StridedMemoryView
+    a = cuwheel.zeros((4, 4), "float32")
+    dispatcher, overload = kernel(types.Array(types.float32, 2, "C"))
+    view = StridedMemoryView.from_any_interface(a, stream_ptr=-1)
+    asked = []
+    original = type(dispatcher).typeof_pyval
+    type(dispatcher).typeof_pyval = lambda self, value: (asked.append(value), original(self, value))[1]
+    for _ in range(3):
+        dispatcher[1, 32](view)
+    assert len(asked) >= 3
+
+    # The launch waits once for an array on another stream, also when Python makes it.
+    stream = cuda.stream()
+    _, two = kernel(types.Array(types.float32, 2, "C"), types.Array(types.float32, 2, "C"), name="two")
+    driver.reset()
+    two.launch((a, view), (1, 1, 1), (1, 1, 1), cuda.dispatcher.driver._to_core_stream(stream), 0)
+    assert driver.calls("cuEventRecord") == 1, driver.report()["calls"]
+    """)
+
+
+def test_classes_that_change_what_they_derive_from(run):
+    run("""
+    import collections
+    class Complex(complex):
+        real = property(lambda self: 7.0)
+    class Pair(tuple):
+        def __iter__(self):
+            return iter((5, 6))
+    Point = collections.namedtuple("Point", "x y")
+    _, number = kernel(types.complex64)
+    assert not both(number, (Complex(1, 2),))[2]
+    _, pair = kernel(types.UniTuple(types.int32, 2))
+    assert not both(pair, (Pair((1, 2)),))[2]
+    assert both(pair, (Point(1, 2),))[2]
+    """)
+
+
+def test_an_argument_that_closes_the_stream(run):
+    run("""
+    from cuda.core import Device
+    device = Device(0)
+    device.set_current()
+    _, number = kernel(types.int64)
+    stream = device.create_stream()
+    class Closing:
+        def __index__(self):
+            stream.close()
+            return 1
+    try:
+        number.launch((Closing(),), (1, 1, 1), (1, 1, 1), stream, 0)
+    except Exception as error:
+        print(error)
+    assert driver.violations() == []
+    """)
+
+
 def test_streams(run):
     run("""
     a = cuda.device_array(4, np.float32)
@@ -354,16 +338,23 @@ def test_streams(run):
     """)
 
 
-def test_streams_of_threads(run):
+@pytest.mark.parametrize("variable", ["1", "00"])
+def test_streams_of_threads(run, variable):
     run(
         """
     a = cuda.device_array(4, np.float32)
-    _, one = kernel(array)
-    launches, raised, is_native = outcome(one.launch, (a,), (1, 1, 1), (1, 1, 1), cuda.dispatcher.driver._to_core_stream(0), 0)
-    assert is_native and raised is None
-    assert launches[0]["stream"] == 2
+    core = cuda.dispatcher.driver._to_core_stream(0)
+    expected = 2 if sys.argv[3] == "1" else 0
+    for variable in (sys.argv[3], "1"):
+        # cuda.bindings has made up its mind by now.
+        os.environ["CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"] = variable
+        _, one = kernel(array)
+        launches, raised, is_native = outcome(one.launch, (a,), (1, 1, 1), (1, 1, 1), core, 0)
+        assert is_native and raised is None
+        assert launches[0]["stream"] == expected
     """,
-        environment={"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": "1"},
+        variable,
+        environment={"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": variable},
     )
 
 
@@ -440,112 +431,6 @@ def test_kernels_are_freed(run):
         alive = weakref.ref(b)
         del b
         assert alive() is None
-    """)
-
-
-def test_a_hit_runs_no_python_code(run):
-    run("""
-    dispatcher, one = kernel(array, types.int64, types.float64, types.boolean)
-    a = cuda.device_array(4, np.float32)
-    configured = dispatcher[1, 32]
-    # At first the arguments are typed, and arrays described.
-    for _ in range(2):
-        configured(a, 1, 2.5, True)
-        configured(a, np.int64(1), np.float64(2.5), False)
-    entered = []
-    def profile(frame, event, argument):
-        if event == "call":
-            entered.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
-    driver.reset()
-    sys.setprofile(profile)
-    try:
-        configured(a, np.int64(7), 2.5, False)
-        configured(a, 1, np.float64(2.5), True)
-    finally:
-        sys.setprofile(None)
-    assert [name.rpartition(".")[2] for name in entered] == ["__call__"] * 2, entered
-    first, second = driver.report()["launches"]
-    assert first["parameters"][-3:] == ["0700000000000000", "0000000000000440", "00"]
-    assert second["parameters"][-3:] == ["0100000000000000", "0000000000000440", "01"]
-    """)
-
-
-def test_a_dispatcher_is_called_as_before_when_anything_is_new(run):
-    run("""
-    dispatcher, one = kernel(array)
-    a = cuda.device_array(4, np.float32)
-    configured = dispatcher[1, 32]
-    for _ in range(2):
-        configured(a)
-    assert "call" in vars(dispatcher)
-
-    def launches(*args, of=configured):
-        driver.reset()
-        of(*args)
-        return driver.report()["launches"]
-
-    # Callbacks see the kernel, and what is being launched.
-    seen = []
-    def callback(kernel, config):
-        seen.append((kernel, config, config.args))
-    configured.pre_launch_callbacks.append(callback)
-    assert len(launches(a)) == 1
-    assert seen == [(one, configured, (a,))]
-    configured.pre_launch_callbacks.clear()
-    assert len(launches(a)) == 1 and len(seen) == 1
-    assert _dispatcher.get_current_launch_args() is None
-
-    # Whoever replaces a method of numba-cuda's is asked.
-    class_ = type(dispatcher)
-    original = class_.call
-    class_.call = lambda self, args, config: seen.append(args)
-    assert launches(a) == [] and seen[-1] == (a,)
-    class_.call = original
-    one.launch, kept = (lambda *args: seen.append("launch")), one.launch
-    assert launches(a) == [] and seen[-1] == "launch"
-    one.launch = kept
-    dispatcher.call, kept = (lambda args, config: seen.append("call")), dispatcher.call
-    assert launches(a) == [] and seen[-1] == "call"
-    dispatcher.call = kept
-    assert len(launches(a)) == 1
-
-    # What has an overload by the configuration is chosen in Python.
-    one.launch_config_sensitive = True
-    assert len(launches(a)) == 1 and dispatcher._launch_config_sensitive
-    one.launch_config_sensitive = dispatcher._launch_config_sensitive = False
-
-    # A dispatcher that is specialized takes its only overload, whatever the arguments.
-    dispatcher._specialized = True
-    before = stats()[0]
-    assert len(launches(a)) == 1 and stats()[0] == before + 1
-    dispatcher._specialized = False
-
-    # Other streams and sizes, and those that cannot be.
-    stream = cuda.stream()
-    shaped = dispatcher[(2, 3), (4, 5, 6), stream, 128]
-    [launch] = launches(a, of=shaped)
-    assert (launch["grid"], launch["block"], launch["shared_bytes"]) == ([2, 3, 1], [4, 5, 6], 128)
-    assert launch["stream"] == int(stream.handle.value if hasattr(stream.handle, "value") else stream.handle)
-    configured.griddim = (0, 1, 1)
-    try:
-        configured(a)
-    except ValueError as error:
-        assert "must be >= 1" in str(error)
-    else:
-        raise AssertionError("a grid without blocks")
-    configured.griddim = (1, 1, 1)
-
-    # By name, and with other arguments than there are.
-    driver.reset()
-    dispatcher.call(args=(a,), launch_config=configured)
-    assert len(driver.report()["launches"]) == 1
-    for mistake in [(), (a,), (a, configured, 1)]:
-        try:
-            dispatcher.call(*mistake)
-        except TypeError as error:
-            assert "call()" in str(error), error
-        else:
-            raise AssertionError(mistake)
     """)
 
 

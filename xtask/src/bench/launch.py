@@ -290,12 +290,12 @@ def peers(found, raw, tensors):
         device = core.Device(0)
         device.set_current()
         stream = core.Stream.from_handle(0)
-        kernel = core.ObjectCode.from_ptx(ptx().encode()).get_kernel("pointers3")
+        of_core = core.ObjectCode.from_ptx(ptx().encode()).get_kernel("pointers3")
         config = core.LaunchConfig(grid=GRID, block=BLOCK)
         pointers = [tensor.data_ptr() for tensor in tensors or []] or [0, 0, 0]
 
         def launch(first, second, third):
-            core.launch(stream, config, kernel, first, second, third)
+            core.launch(stream, config, of_core, first, second, third)
 
         yield Contender(ARRAYS, "cuda.core, bare pointers", calls(launch, *pointers))
     if "cupy" in found:
@@ -308,10 +308,10 @@ def peers(found, raw, tensors):
 
         yield Contender(ARRAYS, "CuPy RawKernel, arrays of CuPy", calls(launch_cupy, *arrays))
     if "triton" in found and tensors:
-        kernel = triton_kernel(found["triton"])
-        yield Contender(TENSORS, "Triton", calls(kernel[(GRID,)], *tensors))
+        yield Contender(TENSORS, "Triton", calls(triton_kernel(found["triton"])[(GRID,)], *tensors))
     if "tvm_ffi" in found and tensors:
-        function = found["tvm_ffi"].convert(lambda first, second, third: None)
+        # A function in C++ that does nothing.
+        function = found["tvm_ffi"].get_global_func("testing.nop")
         yield Contender(TENSORS, "tvm-ffi, a call without a launch", calls(function, *tensors))
 
 

@@ -66,6 +66,8 @@ functions! {
         "describing a device":
             cuDeviceGet(device: *mut sys::CUdevice, ordinal: c_int),
             cuDeviceGetAttribute(value: *mut c_int, attribute: sys::CUdevice_attribute, device: sys::CUdevice),
+        "launching kernels that another library has loaded":
+            cuCtxGetCurrent(context: *mut sys::CUcontext),
         "loading images":
             cuLibraryLoadData(
                 library: *mut sys::CUlibrary, code: *const c_void, options: *mut sys::CUjit_option,
@@ -117,6 +119,12 @@ impl Api {
         static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
         let driver = Driver::get()?;
         Ok(Self { driver, functions: FUNCTIONS.get_or_init(|| Functions::load(driver)) })
+    }
+
+    /// The error of a call in a context that is not the right one.
+    pub(super) fn invalid_context(self, call: &'static str) -> DriverError {
+        const INVALID_CONTEXT: u32 = 201;
+        self.driver.check(INVALID_CONTEXT, call).err().unwrap_or(DriverError::Forked)
     }
 
     pub(super) fn device_count(self) -> usize {

@@ -34,17 +34,28 @@ pub struct LoadedKernel {
 }
 
 impl LoadedKernel {
-    /// The kernel in the current context, and its parameters where the kernel has them, if they are as many and as large as
+    /// The kernel in `context`, which has to be the current one, and its parameters where the kernel has them, if they are as many and as large as
     /// those of `signature`.
     ///
     /// # Errors
-    /// `Signature` if the kernel has other parameters; `Driver` if there is no context, or the driver does not tell the
-    /// parameters (before CUDA 12.4).
+    /// `Signature` if the kernel has other parameters; `Driver` if another context is current, or the driver does not tell
+    /// the parameters (before CUDA 12.4).
     ///
     /// # Safety
     /// `kernel` is a `CUkernel` that stays loaded for as long as the result is used.
-    pub unsafe fn find(kernel: usize, name: &str, signature: &Signature) -> Result<(Self, Signature), LaunchError> {
+    pub unsafe fn find(
+        kernel: usize,
+        context: usize,
+        name: &str,
+        signature: &Signature,
+    ) -> Result<(Self, Signature), LaunchError> {
         let api = Api::get()?;
+        let mut current: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        unsafe { api.cuCtxGetCurrent(&raw mut current) }?;
+        if current as usize != context {
+            return Err(api.invalid_context("cuCtxGetCurrent").into());
+        }
         let context = current_context()?;
         let kernel = kernel as sys::CUkernel;
         let mut parameters = Ok(Vec::new());

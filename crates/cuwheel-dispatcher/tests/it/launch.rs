@@ -113,14 +113,25 @@ fn load(name: &CStr) -> usize {
     kernel
 }
 
+/// The context that is current.
+fn current_handle() -> usize {
+    type GetCurrent = unsafe extern "C" fn(*mut usize) -> u32;
+    let mut context = 0;
+    let symbol = Driver::get().unwrap().symbol("cuCtxGetCurrent", "a test").unwrap().as_ptr();
+    // SAFETY: the type is that in `cuda.h`, with the handle as an integer; the pointer is to a local variable.
+    assert_eq!(unsafe { std::mem::transmute::<*mut c_void, GetCurrent>(symbol)(&raw mut context) }, 0);
+    context
+}
+
 #[test]
 fn a_kernel_that_another_library_has_loaded_belongs_to_a_context() {
     let (stub, _alone) = Stub::alone();
     let (kernel, array) = (load(c"three"), array(FIRST));
     let signature = Signature::parse(["uint64"; 3]).unwrap();
     let guard = FIRST.enter().unwrap();
+    let context = current_handle();
     // SAFETY: the kernel stays loaded.
-    let (loaded, placed) = unsafe { LoadedKernel::find(kernel, "three", &signature) }.unwrap();
+    let (loaded, placed) = unsafe { LoadedKernel::find(kernel, context, "three", &signature) }.unwrap();
     assert_eq!((placed, loaded.context()), (signature.clone(), current_context().unwrap()));
     let mut arguments = Arguments::empty();
     arguments.clear_for(&signature);
@@ -132,12 +143,15 @@ fn a_kernel_that_another_library_has_loaded_belongs_to_a_context() {
     unsafe { loaded.launch(&arguments, &config(2, 64), 0) }.unwrap();
     assert_eq!(stub.report()["launches"][0]["grid"], serde_json::json!([2, 1, 1]));
     // SAFETY: as above.
-    let refused = unsafe { LoadedKernel::find(kernel, "three", &Signature::parse(["uint64"; 2]).unwrap()) };
+    let refused = unsafe { LoadedKernel::find(kernel, context, "three", &Signature::parse(["uint64"; 2]).unwrap()) };
     expect![[r#"the signature of kernel "three" has 2 parameters, and the kernel has 3 (bytes: 8, 8, 8)"#]]
         .assert_eq(&refused.unwrap_err().to_string());
     drop(guard);
     let _guard = SECOND.enter().unwrap();
     assert_ne!(loaded.context(), current_context().unwrap());
+    // SAFETY: as above.
+    let elsewhere = unsafe { LoadedKernel::find(kernel, context, "three", &signature) };
+    assert_eq!(elsewhere.unwrap_err().cuda_error().map(|error| error.code), Some(201));
 }
 
 #[test]

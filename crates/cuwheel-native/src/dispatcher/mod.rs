@@ -66,6 +66,7 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn typeof_init(omitted_type: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>) -> PyResult<()> {
     let omitted = argument::<PyType>(omitted_type, "typeof_init() argument 1", "type")?;
     let codes = argument::<PyDict>(codes, "typeof_init() argument 2", "dict")?;
+    numba_launch::note_release(omitted)?;
     TypeOf::install(omitted, codes)
 }
 

@@ -13,7 +13,7 @@ use cuwheel_numpy::{Array, Kind, Scalar};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple, PyType};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use super::class::LaunchingDispatcher;
 use super::device_array;
@@ -427,8 +427,18 @@ fn note_of(dispatcher: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult
     // Before 0.30 numba-cuda types such arrays by something else than what the table tells.
     let is_described = dispatcher.is_instance_of::<LaunchingDispatcher>()
         && class.hasattr(intern!(py, "__dlpack__"))?
-        && cuwheel_exchange::has_table(class)?;
+        && cuwheel_exchange::has_table(class)?
+        && says_all_by_table(class)?;
     Ok(if is_described { Note::Exchange } else { Note::Looked })
+}
+
+/// Whether the type of an array is known from what its table tells. A description does not say whether the array is read-only:
+/// torch has no such arrays, and ours does not describe them. Others may.
+fn says_all_by_table(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let module = class.getattr(intern!(class.py(), "__module__"))?;
+    let Ok(module) = module.cast::<PyString>() else { return Ok(false) };
+    let module = module.to_str()?;
+    Ok(["torch", "cuwheel"].contains(&module.split('.').next().unwrap_or_default()))
 }
 
 /// The code of the type that a value says it has, and keeps.

@@ -10,8 +10,9 @@ use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyListMethods, PyString
 use pyo3::{ffi, intern};
 
 use super::method;
+use super::released::Released;
 use super::stats;
-use super::{Call, Mode, NativeLaunch};
+use super::{Call, Fallback, Mode, NativeLaunch};
 use crate::dispatcher::{Dispatcher, known_overload};
 use crate::exception;
 
@@ -21,23 +22,22 @@ pub(crate) struct NativeCall {
     dispatcher: Py<Dispatcher>,
     /// The attributes of the dispatcher.
     attributes: Py<PyDict>,
-    /// `call` of the dispatcher's class, as it was when the first kernel was inserted.
-    class_call: Py<PyAny>,
+    released: &'static Released,
 }
 
 /// Gives a dispatcher of numba-cuda a `call` of its own, unless it has one. Other objects are left as they are.
-pub(super) fn attach(dispatcher: &Bound<'_, Dispatcher>) -> PyResult<()> {
+pub(super) fn attach(released: &'static Released, dispatcher: &Bound<'_, Dispatcher>) -> PyResult<()> {
     let py = dispatcher.py();
-    let Some(attributes) = attributes_of(dispatcher) else { return Ok(()) };
-    let name = intern!(py, "call");
-    if attributes.contains(name)? || !attributes.contains(intern!(py, "_launch_config_sensitive"))? {
+    if !released.is_dispatcher(dispatcher) {
         return Ok(());
     }
-    let call = NativeCall {
-        dispatcher: dispatcher.clone().unbind(),
-        attributes: attributes.clone().unbind(),
-        class_call: dispatcher.get_type().getattr(name)?.unbind(),
-    };
+    let Some(attributes) = attributes_of(dispatcher) else { return Ok(()) };
+    let name = intern!(py, "call");
+    if attributes.contains(name)? {
+        return Ok(());
+    }
+    let call =
+        NativeCall { dispatcher: dispatcher.clone().unbind(), attributes: attributes.clone().unbind(), released };
     attributes.set_item(name, method::of_call(&Bound::new(py, call)?)?)
 }
 
@@ -55,19 +55,36 @@ fn attributes_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> 
 }
 
 impl NativeCall {
-    /// Launches if nothing is new; `None`, and nothing has happened, if something is.
-    pub(super) fn launch(&self, args: Borrowed<'_, '_, PyAny>, config: Borrowed<'_, '_, PyAny>) -> Option<()> {
+    /// Launches if nothing is new. If something is, nothing has happened yet, and it is not launched.
+    pub(super) fn launch(&self, args: Borrowed<'_, '_, PyAny>, config: Borrowed<'_, '_, PyAny>) -> PyResult<bool> {
+        match self.try_launch(args, config) {
+            None | Some(Err(Fallback::Python(_))) => Ok(false),
+            Some(Err(Fallback::Raised(error))) => Err(error),
+            Some(Ok(())) => {
+                stats::count_native();
+                Ok(true)
+            }
+        }
+    }
+
+    fn try_launch(
+        &self,
+        args: Borrowed<'_, '_, PyAny>,
+        config: Borrowed<'_, '_, PyAny>,
+    ) -> Option<Result<(), Fallback>> {
         let py = args.py();
         let dispatcher = self.dispatcher.bind(py);
-        let class_call = dispatcher.get_type().getattr(intern!(py, "call")).ok()?;
         let attributes = self.attributes.bind(py);
-        if !class_call.is(&self.class_call) || is(attributes, intern!(py, "_launch_config_sensitive"))? {
+        if !self.released.calls(py).ok()?
+            || !self.released.is_configuration(&config)
+            || is(attributes, intern!(py, "_launch_config_sensitive"))?
+        {
             return None;
         }
-        let tuple = args.cast::<PyTuple>().ok()?;
+        let tuple = args.cast_exact::<PyTuple>().ok()?;
         let kernel = if is(attributes, intern!(py, "_specialized"))? {
             let overloads = field(attributes, intern!(py, "overloads"))?;
-            first_value(overloads.cast::<PyDict>().ok()?)?
+            overloads.cast_exact::<PyDict>().ok()?.iter().next()?.1
         } else {
             known_overload(dispatcher, &tuple)?
         };
@@ -95,9 +112,7 @@ impl NativeCall {
             shared_bytes: shared_bytes.as_borrowed(),
         };
         let launch: &NativeLaunch = launch.get();
-        launch.launch(py, &call, Mode::NothingNew).ok()?;
-        stats::count_native();
-        Some(())
+        Some(launch.launch(py, &call, Mode::NothingNew))
     }
 
     /// `call` of the dispatcher's class, bound to the dispatcher.
@@ -110,8 +125,7 @@ impl NativeCall {
 impl NativeCall {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.dispatcher)?;
-        visit.call(&self.attributes)?;
-        visit.call(&self.class_call)
+        visit.call(&self.attributes)
     }
 }
 
@@ -125,16 +139,4 @@ fn field<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> O
 #[inline]
 fn is<'py>(attributes: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> Option<bool> {
     field(attributes, name)?.cast_exact::<PyBool>().ok().map(PyBoolMethods::is_true)
-}
-
-/// The value that was put into a dictionary first.
-fn first_value<'py>(dictionary: &Bound<'py, PyDict>) -> Option<Bound<'py, PyAny>> {
-    let (mut position, mut value) = (0, std::ptr::null_mut());
-    // SAFETY: the thread is attached, and the pointers are to local variables; the reference is borrowed, and owned at once.
-    unsafe {
-        if ffi::PyDict_Next(dictionary.as_ptr(), &raw mut position, std::ptr::null_mut(), &raw mut value) == 0 {
-            return None;
-        }
-        Some(Bound::from_borrowed_ptr(dictionary.py(), value))
-    }
 }

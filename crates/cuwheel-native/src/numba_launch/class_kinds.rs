@@ -6,7 +6,7 @@ use cuwheel_device_array::{Device, pointer_attributes};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
 use super::pack::Words;
@@ -47,6 +47,7 @@ pub(super) struct Classes {
     generic: Py<PyAny>,
     numpy_bool: Py<PyAny>,
     float16: Py<PyAny>,
+    complex128: Py<PyAny>,
     uint16: Py<PyAny>,
     strided_memory_view: Py<PyAny>,
     cached_property: Py<PyAny>,
@@ -66,6 +67,7 @@ impl Classes {
                 generic: numpy.getattr("generic")?.unbind(),
                 numpy_bool: numpy.getattr("bool_")?.unbind(),
                 float16: numpy.getattr("float16")?.unbind(),
+                complex128: numpy.getattr("complex128")?.unbind(),
                 uint16: numpy.getattr("uint16")?.unbind(),
                 strided_memory_view: py.import("cuda.core.utils")?.getattr("StridedMemoryView")?.unbind(),
                 cached_property: py.import("functools")?.getattr("cached_property")?.unbind(),
@@ -96,7 +98,7 @@ impl Classes {
         if has("__getattr__")? || class.is_subclass(self.strided_memory_view.bind(py))? {
             return Ok(ClassKind::Other);
         }
-        if has("__cuda_memory__")? {
+        if class.getattr_opt(intern!(py, "__cuda_memory__"))?.map_or(Ok(false), |value| value.is_truthy())? {
             let is_kept = class.getattr("_strided_memory_view_shim").is_ok_and(|view| self.is_cached_property(&view));
             return Ok(if is_kept { ClassKind::DeviceArray } else { ClassKind::Other });
         }
@@ -118,10 +120,18 @@ impl Classes {
         value.get_type().is(self.stream.bind(value.py()))
     }
 
-    /// Whether `value` is an instance of `numpy.generic`.
-    pub(super) fn is_numpy_scalar(&self, value: &Bound<'_, PyAny>) -> bool {
+    /// Whether `value` is a scalar of one of NumPy's own classes, which run no code of Python.
+    pub(super) fn is_own_numpy_scalar(&self, value: &Bound<'_, PyAny>) -> bool {
+        let class = value.get_type_ptr();
         // SAFETY: the thread is attached, and both are live types.
-        unsafe { ffi::PyType_IsSubtype(value.get_type_ptr(), self.generic.as_ptr().cast()) != 0 }
+        unsafe {
+            ffi::PyType_IsSubtype(class, self.generic.as_ptr().cast()) != 0
+                && ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HEAPTYPE == 0
+        }
+    }
+
+    pub(super) fn is_complex128(&self, value: &Bound<'_, PyAny>) -> bool {
+        value.get_type().is(self.complex128.bind(value.py()))
     }
 
     pub(super) fn is_numpy_bool(&self, value: &Bound<'_, PyAny>) -> bool {
@@ -159,10 +169,10 @@ fn is_read_as_described(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(is_of_torch && modules.contains(intern!(py, "cuda.core._tensor_bridge"))?)
 }
 
-/// The words of an array that has nothing but the CUDA array interface, if it waits for no stream and is on `device`;
-/// `None` if Python has to look at it.
+/// The words of an array that has nothing but the CUDA array interface, if it waits for no stream, and the device that it is
+/// on; `None` if Python has to look at it. What Python refuses is none of these.
 #[cold]
-pub(super) fn words_of_interface(array: &Bound<'_, PyAny>, device: Device) -> PyResult<Option<Words>> {
+pub(super) fn words_of_interface(array: &Bound<'_, PyAny>) -> PyResult<Option<(Words, Device)>> {
     let py = array.py();
     // An instance may have what its class has not.
     if array.hasattr(intern!(py, "__dlpack__"))? || array.hasattr(intern!(py, "__cuda_memory__"))? {
@@ -178,31 +188,47 @@ pub(super) fn words_of_interface(array: &Bound<'_, PyAny>, device: Device) -> Py
     if field("stream")?.is_some() || field("mask")?.is_some() || required("version")?.extract::<u32>()? < 3 {
         return Ok(None);
     }
-    let (pointer, _): (u64, bool) = required("data")?.extract()?;
-    let shape: Vec<i64> = required("shape")?.cast::<PyTuple>()?.extract()?;
-    let strides: Option<Vec<i64>> = field("strides")?.map(|strides| strides.extract()).transpose()?;
+    let data = required("data")?;
+    let (pointer, _): (Bound<'_, PyAny>, bool) = data.extract()?;
     let itemsize = itemsize(&required("typestr")?.extract::<String>()?);
-    let size = shape.iter().try_fold(1_i64, |size, extent| size.checked_mul(*extent));
-    let (Some(itemsize), Some(size)) = (itemsize, size.filter(|size| *size > 0)) else { return Ok(None) };
-    let strides = strides.unwrap_or_else(|| dense_strides(&shape, itemsize));
-    if strides.len() != shape.len() || strides.iter().any(|stride| stride % itemsize != 0) || !is_on(pointer, device) {
+    let strides = field("strides")?.map(|strides| numbers(&strides));
+    let (Some(shape), Some(itemsize), true) =
+        (numbers(&required("shape")?), itemsize, pointer.is_exact_instance_of::<PyInt>())
+    else {
         return Ok(None);
-    }
+    };
+    let size = shape.iter().try_fold(1_i64, |size, extent| size.checked_mul(*extent));
+    let strides = strides.unwrap_or_else(|| Some(dense_strides(&shape, itemsize)));
+    let (Some(size), Some(strides)) = (size, strides) else { return Ok(None) };
+    let is_sound = shape.iter().all(|extent| *extent > 0)
+        && strides.len() == shape.len()
+        && strides.iter().all(|stride| stride % itemsize == 0);
+    let pointer = pointer.extract()?;
+    // The driver has to know the address, as it has to for Python.
+    let place = py.detach(|| pointer_attributes(pointer)).ok().and_then(|known| known.device);
+    let (true, Some(device)) = (is_sound, place) else { return Ok(None) };
     let mut words = Words::new();
     words.extend([0, 0, size.cast_unsigned(), itemsize.cast_unsigned(), pointer]);
     words.extend(shape.iter().chain(&strides).map(|number| number.cast_unsigned()));
-    Ok(Some(words))
+    Ok(Some((words, device)))
 }
 
-/// Whether the driver knows the address, and it is on the device.
-fn is_on(pointer: u64, device: Device) -> bool {
-    pointer_attributes(pointer).is_ok_and(|known| known.device == Some(device))
+/// The numbers of an exact tuple of exact integers.
+fn numbers(tuple: &Bound<'_, PyAny>) -> Option<Vec<i64>> {
+    let tuple = tuple.cast_exact::<PyTuple>().ok()?;
+    tuple.iter().map(|number| number.cast_exact::<PyInt>().ok()?.extract().ok()).collect()
 }
 
-/// The bytes of an item of a type of numbers, such as 4 of `<f4`.
+/// The bytes of an item of a type of numbers that NumPy has, such as 4 of `<f4`.
 fn itemsize(typestr: &str) -> Option<i64> {
-    let rest = typestr.strip_prefix(['<', '|', '='])?;
-    rest.strip_prefix(['b', 'i', 'u', 'f', 'c'])?.parse().ok().filter(|size| (1..=16).contains(size))
+    match typestr {
+        "|b1" | "|i1" | "|u1" => Some(1),
+        "<i2" | "<u2" | "<f2" => Some(2),
+        "<i4" | "<u4" | "<f4" => Some(4),
+        "<i8" | "<u8" | "<f8" | "<c8" => Some(8),
+        "<c16" => Some(16),
+        _ => None,
+    }
 }
 
 fn dense_strides(shape: &[i64], itemsize: i64) -> Vec<i64> {

@@ -112,7 +112,7 @@ struct Given<'a, 'py> {
     names: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// None as a new reference, or null with an exception set.
+/// The result of `body` as a new reference, or null with an exception set.
 ///
 /// # Safety
 /// What Python promises to functions of this kind: the thread is attached; `this` is what the function was made with, and
@@ -124,7 +124,7 @@ unsafe fn called(
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
-    body: impl FnOnce(&Bound<'_, PyAny>, &Given<'_, '_>) -> PyResult<()>,
+    body: impl for<'py> FnOnce(&Bound<'py, PyAny>, &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>>,
 ) -> *mut ffi::PyObject {
     // SAFETY: the thread is attached, so that the interpreter is there; the caller keeps `this` and `names` alive, and as
     // many arguments as it says, each a pointer as a `Borrowed` is.
@@ -139,7 +139,7 @@ unsafe fn called(
                 count => slice::from_raw_parts(arguments.cast(), count),
             };
             match body(&this, &Given { all, positional, names: names.as_deref() }) {
-                Ok(()) => py.None().into_ptr(),
+                Ok(result) => result.into_ptr(),
                 Err(error) => {
                     error.restore(py);
                     ptr::null_mut()
@@ -149,7 +149,7 @@ unsafe fn called(
     }
 }
 
-fn launched(this: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
+fn launched<'py>(this: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = this.py();
     let this = this.cast::<NativeLaunch>()?.get();
     let result = match (given.all, given.names) {
@@ -161,7 +161,7 @@ fn launched(this: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
     match result {
         Ok(()) => {
             stats::count_native();
-            Ok(())
+            Ok(py.None().into_bound(py))
         }
         Err(Fallback::Raised(error)) => Err(error),
         Err(Fallback::Python(reason)) => {
@@ -171,19 +171,19 @@ fn launched(this: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
     }
 }
 
-fn dispatched(this: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
+fn dispatched<'py>(this: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let call = this.cast::<NativeCall>()?.get();
     if let (&[args, config], None) = (given.all, given.names)
-        && call.launch(args, config).is_some()
+        && call.launch(args, config)?
     {
-        return Ok(());
+        return Ok(this.py().None().into_bound(this.py()));
     }
     in_python(&call.in_python(this.py())?, given)
 }
 
 /// Calls what would be called without this library, with the same arguments.
 #[cold]
-fn in_python(method: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
+fn in_python<'py>(method: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = method.py();
     let (by_position, by_name) = given.all.split_at(given.positional);
     let keywords = match given.names {
@@ -196,6 +196,5 @@ fn in_python(method: &Bound<'_, PyAny>, given: &Given<'_, '_>) -> PyResult<()> {
         }
         None => None,
     };
-    method.call(PyTuple::new(py, by_position)?, keywords.as_ref())?;
-    Ok(())
+    method.call(PyTuple::new(py, by_position)?, keywords.as_ref())
 }

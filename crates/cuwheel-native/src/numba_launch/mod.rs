@@ -11,25 +11,30 @@ mod in_context;
 mod method;
 mod pack;
 mod plan;
+mod released;
 mod stats;
 mod strided_view;
+
+use std::sync::OnceLock;
 
 use cuwheel_dispatcher::launch::{Arguments, Extent, LaunchAttributes, LaunchConfig};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyListMethods, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyListMethods, PyTuple};
 use pyo3::{ffi, intern};
 
 use class_kinds::Classes;
 use in_context::{Contexts, InContext};
-use pack::Packing;
+use pack::{Packing, Producers};
 use plan::Plan;
+use released::Released;
+pub(crate) use released::note as note_release;
 use stats::Reason;
 
 use crate::dispatcher::Dispatcher;
 use crate::exception;
 
-/// If this environment variable is `0` when a kernel is compiled or loaded, Python launches it.
+/// If this environment variable is `0` when the first kernel is compiled or loaded, Python launches all.
 pub(crate) const LAUNCH_VARIABLE: &str = "CUWHEEL_NUMBA_LAUNCH";
 
 /// Why a launch does not go on here.
@@ -59,47 +64,54 @@ pub(super) struct NativeLaunch {
     kernel: Py<PyAny>,
     /// The attributes of the kernel.
     attributes: Py<PyDict>,
-    /// `launch` of the kernel's class, as it was when the kernel was made.
-    class_launch: Py<PyAny>,
     /// Where numba-cuda finds the kernel of each device.
     code_library: Py<PyAny>,
     /// `None` if there is a parameter that only Python passes on.
     plan: Option<Plan>,
     classes: &'static Classes,
+    released: &'static Released,
     contexts: Contexts,
 }
 
 /// Gives a kernel of numba-cuda a `launch` of its own, and its dispatcher a `call`, if that is not turned off. Other objects
 /// are left as they are.
 pub(super) fn attach(dispatcher: &Bound<'_, Dispatcher>, kernel: &Bound<'_, PyAny>) -> PyResult<()> {
-    if std::env::var_os(LAUNCH_VARIABLE).is_some_and(|value| value == "0") {
+    let Some(released) = Released::get(kernel.py()).filter(|_| is_enabled()) else { return Ok(()) };
+    if !released.is_kernel(kernel) {
         return Ok(());
     }
-    match attached(kernel).and_then(|()| call::attach(dispatcher)) {
+    match attached(released, kernel).and_then(|()| call::attach(released, dispatcher)) {
         // It is no kernel as it is known here: Python launches it.
         Err(error) if !exception::is_ordinary(kernel.py(), &error) => Err(error),
         _ => Ok(()),
     }
 }
 
-fn attached(kernel: &Bound<'_, PyAny>) -> PyResult<()> {
+/// Asked once: another thread may change variables meanwhile.
+fn is_enabled() -> bool {
+    static ENABLED: OnceLock<bool> = OnceLock::new();
+    *ENABLED.get_or_init(|| std::env::var_os(LAUNCH_VARIABLE).is_none_or(|value| value != "0"))
+}
+
+fn attached(released: &'static Released, kernel: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = kernel.py();
-    let class = kernel.get_type();
     let attributes = kernel.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let types = modules.get_item(class.getattr(intern!(py, "__module__"))?)?.getattr(intern!(py, "types"))?;
-    let plan = Plan::new(&types, &kernel.getattr(intern!(py, "argument_types"))?)?;
+    let name = intern!(py, "launch");
+    if attributes.contains(name)? {
+        return Ok(());
+    }
+    let plan = Plan::new(released.types.bind(py), &kernel.getattr(intern!(py, "argument_types"))?)?;
     let code_library = kernel.getattr(intern!(py, "_codelibrary"))?;
     let launch = NativeLaunch {
         kernel: kernel.clone().unbind(),
         contexts: Contexts::new(&code_library)?,
-        class_launch: class.getattr(intern!(py, "launch"))?.unbind(),
+        released,
         classes: Classes::get(py)?,
         code_library: code_library.unbind(),
         attributes: attributes.clone().unbind(),
         plan,
     };
-    attributes.set_item(intern!(py, "launch"), method::of_launch(&Bound::new(py, launch)?)?)
+    attributes.set_item(name, method::of_launch(&Bound::new(py, launch)?)?)
 }
 
 /// Return how many launches of the kernels that have a `launch` of this library took which way.
@@ -134,44 +146,59 @@ enum Mode {
 impl NativeLaunch {
     /// Launches, or says why not.
     fn launch(&self, py: Python<'_>, call: &Call<'_, '_>, mode: Mode) -> Result<(), Fallback> {
-        self.check(py)?;
+        self.check(py, mode)?;
         let plan = self.plan.as_ref().ok_or(Reason::Type)?;
-        let args = call.args.cast::<PyTuple>().map_err(|_| Reason::Call)?;
+        let args = call.args.cast_exact::<PyTuple>().map_err(|_| Reason::Call)?;
         if args.len() != plan.steps.len() {
             return Err(Reason::Call.into());
         }
         let config = config(call).ok_or(Reason::Configuration)?;
+        let mut arguments = Arguments::empty();
+        arguments.clear_for(&plan.signature);
+        let mut packing = Packing {
+            classes: self.classes,
+            mode,
+            arguments: &mut arguments,
+            parameters: plan.signature.parameters().iter(),
+            producers: Producers::new(),
+        };
+        for (step, value) in plan.steps.iter().zip(args.iter_borrowed()) {
+            packing.add(step, value)?;
+        }
+        let producers = packing.producers;
+        // After the arguments: those of some classes run code, which may close the stream or change the context.
         let stream = self.contexts.stream(self.classes, &call.stream)?;
         let InContext { loaded, device, .. } = match (self.contexts.known(py)?, mode) {
             (Some(known), _) => known,
             (None, Mode::Ask) => self.contexts.find(self.code_library.bind(py), &plan.signature)?,
             (None, Mode::NothingNew) => return Err(Reason::Context.into()),
         };
-        let mut arguments = Arguments::empty();
-        arguments.clear_for(&plan.signature);
-        let parameters = plan.signature.parameters().iter();
-        let mut packing =
-            Packing { classes: self.classes, mode, arguments: &mut arguments, parameters, device: *device, stream };
-        for (step, value) in plan.steps.iter().zip(args.iter_borrowed()) {
-            packing.add(step, value)?;
+        if producers.iter().any(|(on, _)| on != device) {
+            return Err(Reason::Argument.into());
         }
-        // SAFETY: the kernel was found in the context that is current. The arguments are what numba-cuda would have passed
-        // for these objects, which the caller keeps alive; the stream is one that cuda.core vouches for.
-        py.detach(|| unsafe { loaded.launch(&arguments, &config, stream.handle) }).map_err(|_| Reason::Driver.into())
+        py.detach(|| {
+            stream.wait_for(&producers, *device)?;
+            // SAFETY: the kernel was found in the context that is current. The arguments are what numba-cuda would have
+            // passed for these objects, which the caller keeps alive; the stream is one that cuda.core vouches for.
+            unsafe { loaded.launch(&arguments, &config, stream.handle) }
+        })
+        .map_err(|_| Reason::Driver.into())
     }
 
     /// Whether the kernel is one of those that are launched here, as it is now.
-    fn check(&self, py: Python<'_>) -> Result<(), Fallback> {
+    fn check(&self, py: Python<'_>, mode: Mode) -> Result<(), Fallback> {
         let of = |error: PyErr, reason| Fallback::of(py, error, reason);
-        let class = self.kernel.bind(py).get_type();
-        let class_launch = class.getattr(intern!(py, "launch")).map_err(|error| of(error, Reason::Replaced))?;
-        if !class_launch.is(&self.class_launch) {
+        let is_released = self.released.is_kernel(self.kernel.bind(py));
+        if !is_released || !self.released.launches(py).map_err(|error| of(error, Reason::Replaced))? {
             return Err(Reason::Replaced.into());
         }
         let attributes = self.attributes.bind(py);
         for (name, reason) in [(intern!(py, "debug"), Reason::Debug), (intern!(py, "cooperative"), Reason::Cooperative)]
         {
-            let is_set = |value: Bound<'_, PyAny>| value.is_truthy();
+            let is_set = |value: Bound<'_, PyAny>| {
+                let runs_no_code = value.is_exact_instance_of::<PyBool>() || value.is_exact_instance_of::<PyInt>();
+                if runs_no_code || mode == Mode::Ask { value.is_truthy() } else { Ok(true) }
+            };
             let is_set = attributes.get_item(name).and_then(|value| value.map_or(Ok(true), is_set));
             if is_set.map_err(|error| of(error, reason))? {
                 return Err(reason.into());
@@ -191,7 +218,6 @@ impl NativeLaunch {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.kernel)?;
         visit.call(&self.attributes)?;
-        visit.call(&self.class_launch)?;
         visit.call(&self.code_library)?;
         self.contexts.traverse(&visit)
     }

@@ -5,13 +5,12 @@ use std::cell::RefCell;
 use cuwheel_device_array::{Device, MemoryKind, Stream};
 use cuwheel_dispatcher::launch::{Arguments, Parameter};
 use cuwheel_exchange::AnyArray;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::{ffi, intern};
 use smallvec::SmallVec;
 
 use super::class_kinds::{self, ClassKind, Classes};
-use super::in_context::LaunchStream;
 use super::plan::{Step, WORDS_BEFORE_SHAPE, has_items};
 use super::stats::Reason;
 use super::{Fallback, Mode, strided_view};
@@ -19,6 +18,9 @@ use crate::object_memo::{Entry, ObjectMemo};
 
 /// The words of an array: those of two dimensions need no memory of their own.
 pub(super) type Words = SmallVec<[u64; WORDS_BEFORE_SHAPE + 4]>;
+
+/// Where arrays are, and the streams that their producers work on; `None` for those that nobody works on.
+pub(super) type Producers = SmallVec<[(Device, Option<Stream>); 4]>;
 
 thread_local! {
     /// The words of device arrays of numba-cuda, which never change.
@@ -32,8 +34,8 @@ pub(super) struct Packing<'a> {
     pub(super) arguments: &'a mut Arguments,
     /// The parameters that are still to be set.
     pub(super) parameters: std::slice::Iter<'a, Parameter>,
-    pub(super) device: Device,
-    pub(super) stream: LaunchStream,
+    /// What the launch has to wait for.
+    pub(super) producers: Producers,
 }
 
 impl Packing<'_> {
@@ -96,7 +98,7 @@ impl Packing<'_> {
             || value.is_exact_instance_of::<PyInt>()
             || value.is_exact_instance_of::<PyFloat>()
             || value.is_exact_instance_of::<PyBool>()
-            || self.classes.is_numpy_scalar(value);
+            || self.classes.is_own_numpy_scalar(value);
         if runs_no_code { Ok(()) } else { Err(Reason::Argument.into()) }
     }
 
@@ -128,11 +130,8 @@ impl Packing<'_> {
     }
 
     fn complex(&mut self, step: &Step, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
-        let is_complex = match self.mode {
-            Mode::Ask => value.is_instance_of::<PyComplex>(),
-            Mode::NothingNew => value.is_exact_instance_of::<PyComplex>(),
-        };
-        if !is_complex {
+        // Of other classes numba-cuda takes whatever `real` and `imag` are.
+        if !value.is_exact_instance_of::<PyComplex>() && !self.classes.is_complex128(value) {
             return Err(Reason::Argument.into());
         }
         // SAFETY: the thread is attached, and the value is a complex number, which has both parts.
@@ -154,7 +153,7 @@ impl Packing<'_> {
 
     fn tuple(&mut self, items: &[Step], value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
         let Ok(tuple) = value.cast::<PyTuple>() else { return Err(Reason::Argument.into()) };
-        if !has_items(&tuple, items) {
+        if !has_items(&tuple, items) || !iterates_as_tuple(&value) {
             return Err(Reason::Argument.into());
         }
         for (step, item) in items.iter().zip(tuple.iter_borrowed()) {
@@ -174,8 +173,11 @@ impl Packing<'_> {
             ClassKind::DeviceArray => self.device_array(ndim, &value),
             ClassKind::Exchange => self.exchanged(ndim, value),
             ClassKind::Interface if self.mode == Mode::Ask => {
-                let words = class_kinds::words_of_interface(&value, self.device);
-                self.words(ndim, &words.map_err(|error| raised(&value, error))?.ok_or(Reason::Argument)?)
+                let read = class_kinds::words_of_interface(&value).map_err(|error| raised(&value, error))?;
+                let (words, device) = read.ok_or(Reason::Argument)?;
+                self.words(ndim, &words)?;
+                self.producers.push((device, None));
+                Ok(())
             }
             ClassKind::HostArray => Err(Reason::HostArray.into()),
             ClassKind::Interface | ClassKind::Other => Err(Reason::Argument.into()),
@@ -230,7 +232,7 @@ impl Packing<'_> {
         let (Some(strides), Some(itemsize)) = (strides, array.dtype().size_bytes()) else {
             return Err(Reason::Argument.into());
         };
-        if array.kind() != MemoryKind::Device || array.device() != self.device {
+        if array.kind() != MemoryKind::Device {
             return Err(Reason::Argument.into());
         }
         let mut words = Words::new();
@@ -238,19 +240,23 @@ impl Packing<'_> {
         words.extend(array.shape().iter().map(|size| size.cast_unsigned()));
         words.extend(strides.iter().map(|stride| stride.wrapping_mul(itemsize.cast_signed() as i64).cast_unsigned()));
         self.words(ndim, &words)?;
-        self.order_after(array.stream())
+        self.producers.push((array.device(), Some(array.stream().clone())));
+        Ok(())
     }
+}
 
-    #[inline]
-    fn order_after(&self, producer: &Stream) -> Result<(), Fallback> {
-        // numba-cuda compares the numbers, whatever they stand for.
-        if producer.handle() == self.stream.given {
-            return Ok(());
-        }
-        // SAFETY: the stream is the one of the launch, whose owner the caller has in its hands.
-        let stream = unsafe { Stream::borrowed(self.stream.handle, None) };
-        stream.order_after(self.device, producer, self.device).map_err(|_| Reason::Driver.into())
+/// Whether iterating over a tuple gives its items, as it does for named tuples too.
+fn iterates_as_tuple(value: &Bound<'_, PyAny>) -> bool {
+    if value.is_exact_instance_of::<PyTuple>() {
+        return true;
     }
+    let py = value.py();
+    let own = |name| value.get_type().getattr(name).ok();
+    let of_tuples = |name| py.get_type::<PyTuple>().getattr(name).ok();
+    [intern!(py, "__iter__"), intern!(py, "__len__")].into_iter().all(|name| match (own(name), of_tuples(name)) {
+        (Some(own), Some(of_tuples)) => own.is(&of_tuples),
+        _ => false,
+    })
 }
 
 /// Goes on if no exception is set.

@@ -6,8 +6,9 @@ use cuwheel_inspect::wheel::Wheel;
 use crate::overlay::differences;
 use crate::support::{Tree, copy_of_repository, cuwheel, interpreter, run};
 
-/// Growth past this is to be noticed. Numba-cuda's four modules have 697 kB, with neither device arrays nor kernels.
-const LIBRARY_LIMIT_BYTES: usize = 1_300_000;
+/// Growth past this is to be noticed. Numba-cuda's four modules have 697 kB, with neither device arrays nor kernels,
+/// and no compiling of sources.
+const LIBRARY_LIMIT_BYTES: usize = 1_800_000;
 
 #[test]
 fn the_wheel_and_the_sdist_are_what_they_should_be_from_any_directory() {
