@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -54,16 +55,18 @@ pub fn path() -> Result<PathBuf, ControlError> {
     candidates.find(|candidate| candidate.is_file()).ok_or(ControlError::NotBuilt(executable.clone()))
 }
 
-/// Makes `target/<profile>/libcuda.so` the library at `current`, if it is an older one. The loader finds it first when a test
-/// under cargo asks for `libcuda.so`, and only `cargo build` renews it.
+/// Makes `target/<profile>/libcuda.so` the library at `current`, if it is another file. The loader finds it first when a test
+/// under cargo asks for `libcuda.so`, and only `cargo build` renews it. Another file with the same content will not do: the
+/// loader would load it beside.
 fn renew_the_built_one(current: &Path) -> Result<(), ControlError> {
     let Some(profile) = current.parent().filter(|deps| deps.ends_with("deps")).and_then(Path::parent) else {
         return Ok(());
     };
     let built = profile.join("libcuda.so");
     let file = |path: &Path, source| ControlError::File { path: path.to_owned(), source };
-    let Ok(old) = std::fs::read(&built) else { return Ok(()) };
-    if old == std::fs::read(current).map_err(|source| file(current, source))? {
+    let Ok(old) = std::fs::metadata(&built) else { return Ok(()) };
+    let new = std::fs::metadata(current).map_err(|source| file(current, source))?;
+    if (old.dev(), old.ino()) == (new.dev(), new.ino()) {
         return Ok(());
     }
     // Tests of several processes may do this at once; each gives its link a name of its own and moves it into place.

@@ -6,7 +6,8 @@ Needs cuwheel and a C compiler; torch, CuPy, cuda.core, triton and tvm-ffi are m
 device (a stand-in driver) only what needs no kernel of its own is measured, and the report says so.
 
 "Raw" is a loop in C around `cuLaunchKernel`, with parameters packed into a block of as many bytes as the kernel takes. It takes
-its turn in the same process as every other contender: what counts is how much more those take. All contenders take turns in
+its turn in the same process as every other contender: what counts is how much more those take. Cuwheel, each numba-cuda and
+the other libraries have processes of their own, since a launch takes longer, raw too, the more libraries a process has loaded. All contenders take turns in
 short rounds, which begin with launches that are not measured; the median of the rounds counts. A round of Python code is a loop
 of calls; between rounds the device is waited for.
 
@@ -238,6 +239,9 @@ def threads(function, *arguments, count_of_threads=4):
     return measure
 
 
+#: The process with what is measured of this library.
+OURS = "cuwheel"
+
 ARRAYS, TENSORS, NUMBERS = "three device arrays", "three tensors of torch", "two numbers"
 MANY, THREADS = "26 device arrays", "three device arrays, four threads"
 
@@ -254,7 +258,7 @@ def installed(*modules):
 
 
 def ours(cuwheel, raw, tensors):
-    """The rows of cuwheel, each after the raw one that it is compared with."""
+    """The rows of cuwheel, each after the raw one that it is compared with, in a process with torch."""
     module = cuwheel.Module.from_bytes(ptx())
     arrays = [cuwheel.zeros(64, "float32") for _ in range(3)]
     kernel = module.kernel("pointers3", ("float32*", "float32*", "float32*"))
@@ -285,6 +289,9 @@ def ours(cuwheel, raw, tensors):
 
 def peers(found, raw, tensors):
     """The rows of other libraries."""
+    yield Contender(ARRAYS, "raw, beside other libraries", raw.measure("pointers3", 3))
+    if tensors:
+        yield Contender(TENSORS, "raw, beside other libraries", raw.measure("pointers3", 3))
     if "cuda.core" in found:
         core = found["cuda.core"]
         device = core.Device(0)
@@ -364,8 +371,8 @@ def torch_tensors():
         return None
 
 
-def numba_rows(name, folders, rounds):
-    """The rows of one numba-cuda, measured in a process of its own."""
+def rows_of(name, folders, rounds):
+    """The rows of one contender, measured in a process of its own."""
     paths = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths}
     command = [sys.executable, __file__, "--child", name, "--rounds", str(rounds)]
@@ -378,15 +385,21 @@ def numba_rows(name, folders, rounds):
 
 
 def child(name, rounds):
-    """What a process for one numba-cuda does."""
+    """What a process for one contender does."""
     import warnings
 
     warnings.simplefilter("ignore")
     raw = Raw()
-    from importlib.metadata import version
+    if name == OURS:
+        import cuwheel
 
-    rows = run(list(numba(name, raw, torch_tensors())), raw, rounds)
-    print(json.dumps({"rows": rows, "versions": {name: version("numba-cuda")}}))
+        has_device = "stand-in" not in cuwheel.Device(0).name
+        contenders, versions = ours(cuwheel, raw, torch_tensors() if has_device else None), {}
+    else:
+        from importlib.metadata import version
+
+        contenders, versions = numba(name, raw, torch_tensors()), {name: version("numba-cuda")}
+    print(json.dumps({"rows": run(list(contenders), raw, rounds), "versions": versions}))
 
 
 def with_differences(rows):
@@ -494,12 +507,13 @@ def main():
     raw = Raw()
     found = installed("cuda.core", "tvm_ffi", *(("cupy", "torch", "triton") if has_device else ()))
     tensors = torch_tensors() if has_device else None
-    rows = run([*ours(cuwheel, raw, tensors), *peers(found, raw, tensors)], raw, arguments.rounds)
+    rows, _ = rows_of(OURS, [], arguments.rounds)
+    rows += run(list(peers(found, raw, tensors)), raw, arguments.rounds)
     versions = {"Python": platform.python_version(), "cuwheel": cuwheel.__version__}
     versions |= {name: getattr(module, "__version__", "?") for name, module in found.items()}
     for numba_cuda in arguments.numba or ["numba-cuda="]:
         name, _, folders = numba_cuda.partition("=")
-        measured, version = numba_rows(name, [folder for folder in folders.split(":") if folder], arguments.rounds)
+        measured, version = rows_of(name, [folder for folder in folders.split(":") if folder], arguments.rounds)
         rows += measured
         versions |= version
     report = {
