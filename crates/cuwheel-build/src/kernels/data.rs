@@ -17,10 +17,14 @@ pub(super) fn write(
     files: &[(String, PathBuf)],
     list: &Path,
 ) -> Result<(), KernelsError> {
-    let folder = crate_folder.join(folder);
+    // An sdist keeps the place in the project, and not always where the crate is in it.
+    let pyproject = crate_folder.ancestors().map(|above| above.join("pyproject.toml")).find(|path| path.is_file());
+    if let Some(pyproject) = &pyproject {
+        check_declared(pyproject, folder, files)?;
+    }
+    let root = pyproject.as_deref().and_then(Path::parent).unwrap_or(crate_folder);
+    let folder = root.join(folder);
     fs::create_dir_all(&folder).map_err(KernelsError::file(&folder))?;
-    let folder = folder.canonicalize().map_err(KernelsError::file(&folder))?;
-    check_declared(&folder, files)?;
     for (name, image) in files {
         write_one(&folder.join(name), image)?;
     }
@@ -49,24 +53,18 @@ fn write_one(path: &Path, image: &Path) -> Result<(), KernelsError> {
         .map_err(KernelsError::file(path))
 }
 
-/// Every file has to match something that pyproject.toml names. Without a pyproject.toml there is no wheel.
-fn check_declared(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), KernelsError> {
-    let Some(pyproject) = folder.ancestors().map(|folder| folder.join("pyproject.toml")).find(|path| path.is_file())
-    else {
-        return Ok(());
-    };
+/// Every file has to match something that pyproject.toml names.
+fn check_declared(pyproject: &Path, folder: &Path, files: &[(String, PathBuf)]) -> Result<(), KernelsError> {
     println!("cargo:rerun-if-changed={}", pyproject.display());
-    let text = fs::read_to_string(&pyproject).map_err(KernelsError::file(&pyproject))?;
+    let text = fs::read_to_string(pyproject).map_err(KernelsError::file(pyproject))?;
     let patterns: Vec<glob::Pattern> = strings(&text).filter_map(|text| glob::Pattern::new(text).ok()).collect();
-    let root = pyproject.parent().unwrap_or(Path::new("/"));
-    let relative = folder.strip_prefix(root).unwrap_or(folder);
     for (name, _) in files {
-        let file = relative.join(name);
+        let file = folder.join(name);
         if !patterns.iter().any(|pattern| pattern.matches_path(&file)) {
             return Err(KernelsError::DataNotDeclared {
                 file: file.display().to_string(),
-                pattern: relative.join("*.fatbin").display().to_string(),
-                pyproject,
+                pattern: folder.join("*.fatbin").display().to_string(),
+                pyproject: pyproject.to_path_buf(),
             });
         }
     }

@@ -125,8 +125,8 @@ impl Kernels {
         self
     }
 
-    /// Writes the images into a folder of the Python package, relative to the crate's folder, in place of the library.
-    /// `pyproject.toml` has to say that they belong to the wheel.
+    /// Writes the images into a folder of the Python package, in place of the library. It is given relative to the folder of
+    /// `pyproject.toml`, which is that of the crate or one above it, and has to say that the images belong to the wheel.
     pub fn package_data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.package_data = Some(folder.into());
         self
@@ -161,6 +161,7 @@ impl Kernels {
             variables: unit::COMPILER_VARIABLES.iter().map(|name| lookup(name).unwrap_or_default()).collect(),
             crate_folder: &crate_folder,
             cache: &cache,
+            contents: record::Contents::default(),
         };
         let products = jobs::run(&units, jobs, |unit| compiler.product(unit))?;
         for (unit, product) in units.iter().zip(&products) {

@@ -1,11 +1,13 @@
 //! What a result was made of: a key, and the content of each file that the compiler read.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
@@ -31,6 +33,23 @@ impl Digest {
     }
 }
 
+/// Hashes of files, each read once: most sources read the same few hundred headers.
+#[derive(Debug, Default)]
+pub(super) struct Contents(Mutex<HashMap<PathBuf, String>>);
+
+impl Contents {
+    fn digest_of(&self, path: &Path) -> io::Result<String> {
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+            return Ok(known.clone());
+        }
+        let mut digest = Digest::new();
+        digest.add(&fs::read(path)?);
+        let digest = digest.finish();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf(), digest.clone());
+        Ok(digest)
+    }
+}
+
 /// Where a file is: toolkits in throw-away environments are at another place each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Location {
@@ -48,7 +67,13 @@ pub(super) struct Record {
 
 impl Record {
     /// Reads the files.
-    pub(super) fn of(key: String, files: &[PathBuf], crate_folder: &Path, toolkit: &Path) -> io::Result<Self> {
+    pub(super) fn of(
+        key: String,
+        files: &[PathBuf],
+        crate_folder: &Path,
+        toolkit: &Path,
+        contents: &Contents,
+    ) -> io::Result<Self> {
         let described = files.iter().map(|file| {
             let path = crate_folder.join(file);
             let real = path.canonicalize()?;
@@ -56,19 +81,19 @@ impl Record {
                 Ok(rest) => Location::OfToolkit(rest.to_path_buf()),
                 Err(_) => Location::Elsewhere(file.clone()),
             };
-            Ok((location, digest_of(&path)?))
+            Ok((location, contents.digest_of(&real)?))
         });
         Ok(Self { key, files: described.collect::<io::Result<_>>()? })
     }
 
     /// Whether every file still has its content.
-    pub(super) fn holds(&self, crate_folder: &Path, toolkit: &Path) -> bool {
+    pub(super) fn holds(&self, crate_folder: &Path, toolkit: &Path, contents: &Contents) -> bool {
         self.files.iter().all(|(location, digest)| {
             let path = match location {
                 Location::OfToolkit(path) => toolkit.join(path),
                 Location::Elsewhere(path) => crate_folder.join(path),
             };
-            digest_of(&path).is_ok_and(|now| now == *digest)
+            contents.digest_of(&path).is_ok_and(|now| now == *digest)
         })
     }
 
@@ -115,12 +140,6 @@ impl Record {
         });
         Some(Self { key, files: files.collect::<Option<_>>()? })
     }
-}
-
-fn digest_of(path: &Path) -> io::Result<String> {
-    let mut digest = Digest::new();
-    digest.add(&fs::read(path)?);
-    Ok(digest.finish())
 }
 
 /// The files of a rule as compilers write it for make: `target : file file\` and so on.
@@ -170,14 +189,15 @@ mod tests {
         }
         let (crate_folder, one, two) = (root.join("crate"), root.join("one"), root.join("two"));
         let files = [PathBuf::from("a b.cu"), one.join("include/c.h")];
-        let record = Record::of("k".into(), &files, &crate_folder, &one).unwrap();
+        let record = Record::of("k".into(), &files, &crate_folder, &one, &Contents::default()).unwrap();
         record.write(&root.join("record")).unwrap();
         let read = Record::read(&root.join("record")).unwrap();
         assert_eq!(read, record);
-        assert!(read.holds(&crate_folder, &one) && read.holds(&crate_folder, &two));
+        let holds = |toolkit: &Path| read.holds(&crate_folder, toolkit, &Contents::default());
+        assert!(holds(&one) && holds(&two));
         assert_eq!(read.headers_of_the_project(&crate_folder), [crate_folder.join("a b.cu")]);
         write("two/include/c.h", "other");
-        assert!(!read.holds(&crate_folder, &two) && read.holds(&crate_folder, &one));
+        assert!(!holds(&two) && holds(&one));
         write("record", "damaged");
         assert_eq!(Record::read(&root.join("record")), None);
     }

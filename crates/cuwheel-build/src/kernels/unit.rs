@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::jobs::Ended;
 use super::ptx::{self, Entry};
-use super::record::{Digest, Record, dependencies};
+use super::record::{Contents, Digest, Record, dependencies};
 use super::{HostCompiler, KernelsError, Toolkit};
 
 /// Variables that nvcc and the host compiler read.
@@ -66,6 +66,7 @@ pub(super) struct Compiler<'a> {
     pub(super) crate_folder: &'a Path,
     /// Where results are kept.
     pub(super) cache: &'a Path,
+    pub(super) contents: Contents,
 }
 
 impl Compiler<'_> {
@@ -86,7 +87,7 @@ impl Compiler<'_> {
         let toolkit_root = self.toolkit.roots[0].canonicalize().unwrap_or_else(|_| self.toolkit.roots[0].clone());
         if let Some(record) = Record::read(&folder.join("record"))
             && record.key == key
-            && record.holds(self.crate_folder, &toolkit_root)
+            && record.holds(self.crate_folder, &toolkit_root, &self.contents)
         {
             return product(unit, &folder, &record, self.crate_folder, false).map(Some);
         }
@@ -103,7 +104,8 @@ impl Compiler<'_> {
         }
         let list = new.join("dependencies");
         let files = dependencies(&fs::read(&list).map_err(KernelsError::file(&list))?);
-        let record = Record::of(key, &files, self.crate_folder, &toolkit_root).map_err(KernelsError::file(&list))?;
+        let record = Record::of(key, &files, self.crate_folder, &toolkit_root, &self.contents)
+            .map_err(KernelsError::file(&list))?;
         fs::remove_dir_all(&kept).map_err(KernelsError::file(&kept))?;
         record.write(&new.join("record")).map_err(KernelsError::file(new.join("record")))?;
         let _ = fs::remove_dir_all(&folder);

@@ -277,6 +277,21 @@ fn pk_53_data_of_the_package_has_to_be_declared_and_is_kept_in_step() {
 }
 
 #[test]
+fn data_of_the_package_is_placed_by_pyproject_and_not_by_the_crate() {
+    let machine = Machine::with_kernels(1);
+    machine.nvcc(".", "13.1");
+    machine.write("crates/one/kernels/k.cu", "// of a crate below");
+    machine.write("pyproject.toml", "[tool.maturin]\ninclude = ['python/pkg/kernels/k.fatbin']\n");
+    let output = machine.build("data", &[("CARGO_MANIFEST_DIR", &machine.path("crates/one"))]);
+    assert_contains(&output, &["compiled everything"]);
+    let written = fs::read_to_string(machine.path("python/pkg/kernels/k.fatbin")).unwrap();
+    assert_eq!(written, "// of a crate below");
+    let stamp = fs::metadata(machine.path("python/pkg/kernels/k.fatbin")).unwrap().modified().unwrap();
+    let output_stamp = fs::metadata(machine.path("out/kernels.rs")).unwrap().modified().unwrap();
+    assert!(stamp < output_stamp, "Cargo would run the build script each time");
+}
+
+#[test]
 fn mistakes_in_the_build_script_are_named() {
     let machine = Machine::with_kernels(0);
     machine.nvcc(".", "13.1");
