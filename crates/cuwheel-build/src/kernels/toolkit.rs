@@ -197,6 +197,8 @@ impl Toolkit {
     /// A requirement for the package of this toolkit's major version.
     pub(super) fn package(&self, name: &str) -> String {
         match self.version.0 {
+            // These were parts of the compiler's package then.
+            12 if ["nvidia-nvvm", "nvidia-cuda-crt"].contains(&name) => "nvidia-cuda-nvcc-cu12".to_owned(),
             12 => format!("{name}-cu12"),
             // CCCL and others count their releases apart from the toolkit's, with the same major version.
             major => format!("{name}=={major}.*"),

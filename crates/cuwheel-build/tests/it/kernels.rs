@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use cuwheel_build::{Kernels, Unsupported};
+use cuwheel_inspect::fatbin::{Compression, Scanner};
 
 use crate::machine::{Machine, PLAY_BUILD_SCRIPT, assert_contains};
 
@@ -125,6 +126,26 @@ fn main() {
     assert_eq!(kernels::saxpy::FILL, kernels::saxpy::KERNELS[0]);
 }
 "#;
+
+#[test]
+fn images_hold_what_was_asked_for_and_are_compressed() {
+    let machine = Machine::with_sources();
+    assert_contains(&machine.compile("files=kernels/saxpy.cu arch=90a arch=80 arch=75"), &["compiled everything"]);
+    let cache = fs::read_dir(machine.path("out/kernels.cache")).unwrap();
+    let [image] = cache
+        .map(|entry| fs::read(entry.unwrap().path().join("output")).unwrap())
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    let mut scanner = Scanner::new();
+    scanner.push(&image);
+    let [fatbin] = scanner.finish().try_into().unwrap();
+    let mut held: Vec<String> =
+        fatbin.images.iter().map(|image| format!("{:?} {}", image.kind, image.architecture)).collect();
+    held.sort();
+    assert_eq!(held, ["Ptx 75", "Sass 75", "Sass 80", "Sass 90a"]);
+    assert!(fatbin.images.iter().all(|image| image.compression == Compression::Zstandard), "{:?}", fatbin.images);
+}
 
 #[test]
 fn kernels_are_in_the_generated_module_and_compiled_again_only_if_their_content_changed() {
