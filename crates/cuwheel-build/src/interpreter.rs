@@ -1,4 +1,4 @@
-//! Asks a Python interpreter where its headers and those of NumPy are. Interpreters are asked, never guessed about.
+//! Asks a Python interpreter where its headers, those of NumPy, and NVIDIA's packages are. Interpreters are asked, never guessed about.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +29,15 @@ except Exception as error:
     answer("numpy-broken", ascii(error))
 "#;
 
+/// Where packages are imported from, one folder a line, in order.
+const PACKAGES_QUESTION: &str = r#"
+import sys
+import os
+for folder in sys.path:
+    if folder and os.path.isdir(os.path.join(folder, "nvidia")):
+        sys.stdout.buffer.write(os.fsencode(folder) + b"\n")
+"#;
+
 /// What an interpreter said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -46,8 +55,21 @@ pub(crate) enum NumpyAnswer {
     Broken(String),
 }
 
-/// Asks the interpreter that the variables name, or the first on the path that works.
+/// Asks the interpreter that the variables name, or the first on the path that works, for its headers.
 pub(crate) fn ask(lookup: Lookup<'_>) -> Result<Answer, Error> {
+    ask_first(lookup, |interpreter| understand(interpreter.into(), &output_of(interpreter, QUESTION)?))
+}
+
+/// The folders that the same interpreter imports packages from, as far as NVIDIA's are among them.
+pub(crate) fn folders_with_nvidia(lookup: Lookup<'_>) -> Result<Vec<PathBuf>, Error> {
+    ask_first(lookup, |interpreter| {
+        let stdout = output_of(interpreter, PACKAGES_QUESTION)?;
+        let lines = stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+    })
+}
+
+fn ask_first<T>(lookup: Lookup<'_>, ask_one: impl Fn(&OsStr) -> Result<T, String>) -> Result<T, Error> {
     for variable in INTERPRETER_VARIABLES {
         if let Some(interpreter) = lookup(variable) {
             return ask_one(&interpreter).map_err(|reason| Error::BrokenInterpreter {
@@ -60,16 +82,13 @@ pub(crate) fn ask(lookup: Lookup<'_>) -> Result<Answer, Error> {
     ["python3", "python"].into_iter().find_map(|name| ask_one(OsStr::new(name)).ok()).ok_or(Error::NoInterpreter)
 }
 
-fn ask_one(interpreter: &OsStr) -> Result<Answer, String> {
+fn output_of(interpreter: &OsStr, question: &str) -> Result<Vec<u8>, String> {
     let output = Command::new(interpreter)
-        .args(["-c", QUESTION])
+        .args(["-c", question])
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("it cannot be started: {error}"))?;
-    if !output.status.success() {
-        return Err(failure(&output));
-    }
-    understand(interpreter.into(), &output.stdout)
+    if output.status.success() { Ok(output.stdout) } else { Err(failure(&output)) }
 }
 
 fn failure(output: &Output) -> String {

@@ -1,5 +1,18 @@
 //! For build scripts: compiles C shims over the NumPy C API, for one binary that runs on many Python and NumPy
-//! versions.
+//! versions, and CUDA kernels.
+//!
+//! # Kernels
+//!
+//! [`Kernels`] compiles `.cu` files with nvcc, of the system or of Python packages, into fatbins and a Rust module:
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), cuwheel_build::KernelsError> {
+//!     cuwheel_build::Kernels::new().files("kernels/*.cu").architectures(["75", "80", "90a"]).compile("kernels")
+//! }
+//! ```
+//!
+//! # Shims
 //!
 //! It finds the headers, compiles with the `cc` crate and tells Cargo when to do it again. It does not link Python, and
 //! it never installs anything.
@@ -31,8 +44,10 @@ mod environment;
 mod error;
 mod headers;
 mod interpreter;
+mod kernels;
 mod shim;
 
 pub use environment::{INTERPRETER_VARIABLES, NUMPY_INCLUDE, PYTHON_INCLUDE};
 pub use error::Error;
+pub use kernels::{ARCHITECTURES_VARIABLE, JOBS_VARIABLE, Kernels, KernelsError, Unsupported};
 pub use shim::NumpyShim;

@@ -39,6 +39,10 @@ variables! {
     CUWHEEL_NUMPY_INCLUDE;
     /// Set to the header directory of Python while crates are compiled; read by `cuwheel-build`.
     CUWHEEL_PYTHON_INCLUDE;
+    /// The GPU architectures that kernels are compiled for, in place of those of the build script; read by `cuwheel-build`.
+    CUWHEEL_KERNEL_ARCHITECTURES;
+    /// How many CUDA compilers a build script may run at once; read by `cuwheel-build`.
+    CUWHEEL_KERNEL_JOBS;
     /// Set to 0: importing a project that was installed by `develop --rebuild-on-import` builds nothing.
     CUWHEEL_REBUILD_ON_IMPORT;
     /// Set while tests run: the file that tells the proof plugin what to check.
@@ -71,11 +75,11 @@ variables! {
     CARGO_TARGET_DIR;
     /// The same, with less weight.
     CARGO_BUILD_TARGET_DIR;
-    /// Where a CUDA toolkit is looked for first; read by `doctor`.
+    /// Where a CUDA toolkit is looked for first; read by `doctor`, and second by `cuwheel-build`.
     CUDA_HOME;
-    /// The same, second; read by `doctor`.
+    /// The same, second; read by `doctor`, and first by `cuwheel-build`.
     CUDA_PATH;
-    /// The host compiler that nvcc is told to use; read by `doctor`.
+    /// The host compiler that nvcc is told to use; read by `doctor` and `cuwheel-build`.
     NVCC_CCBIN;
     /// The host compiler that `CMake` has nvcc use; read by `doctor`.
     CUDAHOSTCXX;
@@ -107,6 +111,7 @@ const BUILD_PREFIXES: &[&str] = &[
     "MATURIN_",
     "CUDA_",
     "NVCC_",
+    "CUWHEEL_KERNEL_ARCHITECTURES",
     "SOURCE_DATE_EPOCH",
     "CPATH",
     "C_INCLUDE_PATH",

@@ -3,12 +3,12 @@
 //! Each case but the last fails, or is proven, before the compiler is reached.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-/// Set for the process that plays the build script.
-const PLAY_BUILD_SCRIPT: &str = "CUWHEEL_BUILD_TEST_OUT_DIR";
+use crate::machine::{Machine, PLAY_BUILD_SCRIPT, assert_contains};
+
+/// What plays the build script.
+const SCRIPT: &str = "headers::build_script";
 
 /// The C file of the shim, relative to the crate's folder.
 const SHIM: &str = "source/shim.c";
@@ -23,65 +23,11 @@ fn build_script() {
     }
 }
 
-struct Machine {
-    root: tempfile::TempDir,
-}
-
-impl Machine {
-    fn new() -> Self {
-        Self::at("Größe mit Leerzeichen ")
-    }
-
-    fn at(name: &str) -> Self {
-        Self { root: tempfile::Builder::new().prefix(name).tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path
-    }
-
-    /// A program that answers as an interpreter would.
-    fn interpreter(&self, name: &str, answer: &str) -> PathBuf {
-        let path = self.write(name, &format!("#!/bin/sh\ncat <<'END'\n{answer}\nEND\n"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
-
-    fn run(&self, variables: &[(&str, &Path)]) -> String {
-        let Output { stdout, .. } = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "build_script", "--nocapture"])
-            .current_dir(self.root.path())
-            .env_clear()
-            .env(PLAY_BUILD_SCRIPT, "1")
-            .env("CARGO_MANIFEST_DIR", self.root.path())
-            .env("OUT_DIR", self.path("out"))
-            .env("PATH", "/usr/bin:/bin")
-            .envs(variables.iter().copied())
-            .output()
-            .unwrap();
-        String::from_utf8(stdout).unwrap()
-    }
-}
-
-#[track_caller]
-fn assert_contains(output: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(output.contains(part), "{part:?} is not in:\n{output}");
-    }
-}
-
 #[test]
 fn an_interpreter_without_numpy_gets_the_line_to_add() {
     let machine = Machine::new();
     let python = machine.interpreter("bin/python", "include=/i\nplatinclude=/i\nnumpy-missing=x");
-    let output = machine.run(&[("PYTHON_SYS_EXECUTABLE", &python)]);
+    let output = machine.run(SCRIPT, &[("PYTHON_SYS_EXECUTABLE", &python)]);
     assert_contains(
         &output,
         &[
@@ -97,7 +43,7 @@ fn an_interpreter_without_headers_gets_the_package_to_install() {
     let include = machine.path("include");
     let answer = format!("include={0}\nplatinclude={0}\nnumpy=/n", include.display());
     let python = machine.interpreter("bin/python", &answer);
-    let output = machine.run(&[("CUWHEEL_PYTHON", &python)]);
+    let output = machine.run(SCRIPT, &[("CUWHEEL_PYTHON", &python)]);
     let looked_for = format!("Python.h not found; looked for {}.", include.join("Python.h").display());
     assert_contains(&output, &[&looked_for, "python3-dev", "python3-devel"]);
 }
@@ -107,21 +53,27 @@ fn headers_of_numpy_1_are_refused() {
     let machine = Machine::new();
     let python = machine.write("include/Python.h", "");
     let numpy = machine.write("numpy/include/numpy/arrayobject.h", "");
-    let output = machine.run(&[
-        ("CUWHEEL_PYTHON_INCLUDE", python.parent().unwrap()),
-        ("CUWHEEL_NUMPY_INCLUDE", numpy.parent().unwrap().parent().unwrap()),
-    ]);
+    let output = machine.run(
+        SCRIPT,
+        &[
+            ("CUWHEEL_PYTHON_INCLUDE", python.parent().unwrap()),
+            ("CUWHEEL_NUMPY_INCLUDE", numpy.parent().unwrap().parent().unwrap()),
+        ],
+    );
     assert_contains(&output, &["npy_2_compat.h does not exist", "numpy>=2.0"]);
 }
 
 #[test]
 fn include_variables_win_over_interpreters() {
     let machine = Machine::new();
-    let output = machine.run(&[
-        ("CUWHEEL_PYTHON_INCLUDE", &machine.path("one")),
-        ("CUWHEEL_NUMPY_INCLUDE", &machine.path("two")),
-        ("CUWHEEL_PYTHON", Path::new("/does/not/exist")),
-    ]);
+    let output = machine.run(
+        SCRIPT,
+        &[
+            ("CUWHEEL_PYTHON_INCLUDE", &machine.path("one")),
+            ("CUWHEEL_NUMPY_INCLUDE", &machine.path("two")),
+            ("CUWHEEL_PYTHON", Path::new("/does/not/exist")),
+        ],
+    );
     let looked_for = format!("looked for {}.", machine.path("one/Python.h").display());
     assert_contains(&output, &[&looked_for]);
 }
@@ -138,7 +90,7 @@ fn one_include_variable_without_the_other_is_an_error() {
         ("CUWHEEL_PYTHON_INCLUDE", &without_numpy, "NumPy is not installed for"),
     ];
     for (variable, python, expected) in cases {
-        let output = machine.run(&[(variable, Path::new("/some/folder")), ("CUWHEEL_PYTHON", python)]);
+        let output = machine.run(SCRIPT, &[(variable, Path::new("/some/folder")), ("CUWHEEL_PYTHON", python)]);
         assert_contains(&output, &[expected]);
     }
 }
@@ -151,7 +103,7 @@ fn the_interpreter_imports_nothing_from_the_folder_of_the_crate() {
     }
     // Whatever comes next, a missing NumPy or a missing C file, is not what the files above print.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let output = machine.run(&[("PATH", Path::new(&path))]);
+    let output = machine.run(SCRIPT, &[("PATH", Path::new(&path))]);
     assert!(output.contains("failed: "), "{output}");
     assert!(!output.contains("shadowed") && !output.contains("no Python interpreter found"), "{output}");
 }
@@ -164,7 +116,7 @@ fn interpreters_are_asked_in_the_documented_order() {
     let all = [("PYO3_PYTHON", pyo3.as_path()), ("PYTHON_SYS_EXECUTABLE", &system), ("CUWHEEL_PYTHON", &ours)];
     for (count, name) in [(1, "pyo3"), (2, "system"), (3, "ours")] {
         let answer = format!("it printed \"I am {name}\", which is not an answer");
-        assert_contains(&machine.run(&all[..count]), &[&answer]);
+        assert_contains(&machine.run(SCRIPT, &all[..count]), &[&answer]);
     }
 }
 
@@ -174,11 +126,11 @@ fn the_path_is_searched_last_for_the_first_interpreter_that_works() {
     machine.interpreter("bin/python3", "not an answer");
     machine.interpreter("bin/python", "include=/i\nplatinclude=/i\nnumpy-broken=ImportError('no libopenblas')");
     let path = format!("{}:/usr/bin:/bin", machine.path("bin").display());
-    let output = machine.run(&[("PATH", Path::new(&path))]);
+    let output = machine.run(SCRIPT, &[("PATH", Path::new(&path))]);
     assert_contains(&output, &["NumPy is installed for python but cannot be imported: ImportError('no libopenblas')"]);
 
     let nothing = machine.path("empty");
-    let output = machine.run(&[("PATH", &nothing)]);
+    let output = machine.run(SCRIPT, &[("PATH", &nothing)]);
     assert_contains(&output, &["no Python interpreter found", "set CUWHEEL_PYTHON"]);
 }
 
@@ -217,14 +169,17 @@ fn released_objects_hold_no_path_of_the_machine() {
         machine.write("python include/Python.h", PYTHON_HEADER);
         machine.write("numpy include/numpy/npy_2_compat.h", NUMPY_HEADER);
         let target = Path::new("x86_64-unknown-linux-gnu");
-        let output = machine.run(&[
-            ("CUWHEEL_PYTHON_INCLUDE", &machine.path("python include")),
-            ("CUWHEEL_NUMPY_INCLUDE", &machine.path("numpy include")),
-            ("OPT_LEVEL", Path::new("3")),
-            ("DEBUG", Path::new("false")),
-            ("TARGET", target),
-            ("HOST", target),
-        ]);
+        let output = machine.run(
+            SCRIPT,
+            &[
+                ("CUWHEEL_PYTHON_INCLUDE", &machine.path("python include")),
+                ("CUWHEEL_NUMPY_INCLUDE", &machine.path("numpy include")),
+                ("OPT_LEVEL", Path::new("3")),
+                ("DEBUG", Path::new("false")),
+                ("TARGET", target),
+                ("HOST", target),
+            ],
+        );
         let library = fs::read(machine.path("out/libshim.a")).expect(&output);
         let holds = |text: &str| library.windows(text.len()).any(|window| window == text.as_bytes());
         for text in expected {
