@@ -210,8 +210,21 @@ pub struct Tag {
 
 /// The text is not a tag, or not a set of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a compatibility tag: letters, digits and `_`, as in cp311-abi3-manylinux_2_28_x86_64")]
-pub struct TagError(String);
+#[non_exhaustive]
+pub enum TagError {
+    /// It has other parts, or other characters.
+    #[error("`{0}` is not a compatibility tag: letters, digits and `_`, as in cp311-abi3-manylinux_2_28_x86_64")]
+    Malformed(String),
+    /// It stands for more tags than a wheel has: every combination counts.
+    #[error("a set of {count} compatibility tags is more than the {MOST_IN_A_SET} that are read; give the wheel fewer")]
+    TooMany {
+        /// How many parts the set has.
+        count: usize,
+    },
+}
+
+/// The most tags of a set such as `py2.py3`. Three sets of so many are some thousand tags.
+const MOST_IN_A_SET: usize = 32;
 
 impl Tag {
     /// The interpreter and its version.
@@ -234,7 +247,7 @@ impl Tag {
 
     /// The tags that a compressed text such as `py2.py3-none-any` stands for.
     pub fn parse_set(text: &str) -> Result<Vec<Self>, TagError> {
-        let error = || TagError(text.to_owned());
+        let error = || TagError::Malformed(text.to_owned());
         let [python, abi, platform] = text.split('-').collect::<Vec<_>>().try_into().map_err(|_: Vec<&str>| error())?;
         Ok(expand(&tag_set(python)?, &tag_set(abi)?, &tag_set(platform)?))
     }
@@ -244,7 +257,7 @@ impl FromStr for Tag {
     type Err = TagError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let [tag] = Self::parse_set(text)?.try_into().map_err(|_: Vec<Self>| TagError(text.to_owned()))?;
+        let [tag] = Self::parse_set(text)?.try_into().map_err(|_: Vec<Self>| TagError::Malformed(text.to_owned()))?;
         Ok(tag)
     }
 }
@@ -277,8 +290,12 @@ fn build_tag(text: &str) -> Result<String, WheelNameError> {
 
 fn tag_set(text: &str) -> Result<Vec<String>, TagError> {
     let is_tag = |tag: &str| !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let tags = text.split('.').map(|tag| if is_tag(tag) { Ok(tag.to_owned()) } else { Err(TagError(text.to_owned())) });
-    tags.collect()
+    let count = text.split('.').count();
+    if count > MOST_IN_A_SET {
+        return Err(TagError::TooMany { count });
+    }
+    let malformed = || TagError::Malformed(text.to_owned());
+    text.split('.').map(|tag| if is_tag(tag) { Ok(tag.to_owned()) } else { Err(malformed()) }).collect()
 }
 
 fn expand(python: &[String], abi: &[String], platform: &[String]) -> Vec<Tag> {

@@ -95,3 +95,16 @@ fn names_are_made_from_parts() {
     assert!(WheelName::new("demo/", "1.0", "py3", "none", "any").is_err());
     assert!(WheelName::new("demo", "1.0", "py3", "none", "any").unwrap().with_build("1-2").is_err());
 }
+
+/// Ten kilobytes of a WHEEL file would otherwise stand for gigabytes of tags.
+#[test]
+fn a_set_of_more_tags_than_a_wheel_has_is_refused() {
+    let set = vec!["a"; 33].join(".");
+    for text in [format!("{set}-none-any"), format!("py3-{set}-any"), format!("py3-none-{set}")] {
+        let error = Tag::parse_set(&text).unwrap_err().to_string();
+        assert_eq!(error, "a set of 33 compatibility tags is more than the 32 that are read; give the wheel fewer");
+        assert!(format!("pkg-1.0-{text}.whl").parse::<WheelName>().is_err());
+    }
+    let most = vec!["a"; 32].join(".");
+    assert_eq!(Tag::parse_set(&format!("{most}-{most}-{most}")).unwrap().len(), 32 * 32 * 32);
+}
