@@ -17,7 +17,7 @@ use crate::{exception, numpy};
 /// A data type of device arrays: one of NumPy's, or one that NumPy does not have, such as `bfloat16`, `float8_e4m3fn` or
 /// `float4_e2m1fn`.
 ///
-/// Equal to its name and to the NumPy data type of that name. Data types of `ml_dtypes` and torch are understood.
+/// Equal to others of its name; `DType(dtype)` makes one of a name or a data type of NumPy, `ml_dtypes` or torch.
 ///
 /// Args:
 ///     dtype: A name, a NumPy data type or scalar type, `bool`, `int`, `float`, `complex`, or a data type of `ml_dtypes`

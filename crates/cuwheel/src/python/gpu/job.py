@@ -99,8 +99,9 @@ class Job:
         base = self.site_packages if package else str(self.root / "tests")
         directory = self.directory / "empty" if package else self.root / "tests"
         command = [
-            # Nothing is written beside the tests: a bundle may be where nothing can be written.
-            *(self.python, "-I", "-X", f"pycache_prefix={self.directory / 'pycache'}"),
+            # Nothing is written beside the tests, which may be where nothing can be. Another place for what Python compiles
+            # would have it compile all of torch again, which takes seconds.
+            *(self.python, "-I", "-B"),
             *("-m", "pytest", "-p", "_cuwheel_proof", "-p", "_cuwheel_gpu.plugin"),
             *("--rootdir", base, "-q", "-o", f"cache_dir={self.directory / 'cache'}"),
             *("-o", f"faulthandler_timeout={self.timeout_s * 0.9}"),
