@@ -238,12 +238,15 @@ def test_threads_that_need_an_overload_wait_for_one_of_them(driver, compiler):
 
 
 def test_a_failure_is_raised_in_all_that_wait_and_is_not_remembered(driver):
-    errors, calls = [], []
+    errors, calls, entered = [], [], []
 
     def fail(*types):
         calls.append(types)
-        time.sleep(0.2)
         if len(calls) == 1:
+            # Until the others wait: one that came later would try again.
+            while len(entered) < 6:
+                time.sleep(0.01)
+            time.sleep(1)
             raise KeyError("on purpose")
         return kernels.module(kernels.entry("k", "void*"))
 
@@ -251,6 +254,7 @@ def test_a_failure_is_raised_in_all_that_wait_and_is_not_remembered(driver):
     x = array()
 
     def work():
+        entered.append(True)
         try:
             dispatcher[1, 1](x)
         except KeyError as error:
