@@ -1,5 +1,7 @@
 """Kernels for tests without a GPU: PTX whose bodies do nothing, and what the stand-in records of their launches."""
 
+import tracemalloc
+
 import cuwheel
 
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
@@ -61,3 +63,20 @@ def last_launch(driver) -> dict:
 def parameters(driver) -> list[bytes]:
     """The bytes of each parameter of the last launch."""
     return [bytes.fromhex(parameter) for parameter in last_launch(driver)["parameters"]]
+
+
+def check_makes_no_python_objects(launch, arguments) -> None:
+    """Calls `launch` once for what is new then, and checks that later calls leave nothing in Python's memory."""
+    launch(*arguments)
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            launch(*arguments)
+            after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The two numbers that are kept of the measurement are all there is.
+    assert peak - before <= 200
+    assert after - before <= 100

@@ -1,4 +1,4 @@
-//! Wheels made in memory for tests, sound ones and faulty ones, for this crate and, behind the feature
+//! Wheels made in memory for tests, sound ones and faulty ones, and what catalogs of rules keep to, for this crate and, behind the feature
 //! `test-support`, for others.
 //!
 //! Not a way to make wheels for users: nothing is checked, so that everything that a reader must notice can be made.
@@ -10,6 +10,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
 use crate::digest::Sha256Digest;
+use crate::rules::Rule;
 use crate::wheel::WheelName;
 
 /// A wheel under construction.
@@ -269,4 +270,21 @@ fn deflate(contents: &[u8]) -> Vec<u8> {
 
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("an archive under 4 GiB")
+}
+
+/// Checks what every catalog of rules keeps to: its names are unique and have a group, `why` is sentences, and `title` and
+/// `remedy` are none.
+///
+/// # Panics
+/// If a rule does not.
+pub fn check_catalog(rules: &[&Rule]) {
+    let mut ids: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), rules.len());
+    for rule in rules {
+        assert!(rule.id().split_once('/').is_some_and(|(group, name)| !group.is_empty() && !name.is_empty()));
+        assert!(rule.why().ends_with('.'), "{}", rule.id());
+        assert!(!rule.title().ends_with('.') && !rule.remedy().ends_with('.'), "{}", rule.id());
+    }
 }

@@ -34,7 +34,7 @@ impl BuildEnvironment {
     /// Computes the address. Nothing of the project's place is in it, so that a moved checkout finds it again.
     pub fn locate(cache: &Cache, interpreter: &Interpreter, lock: &Lock) -> Result<Self> {
         let text = json!({ "layout": LAYOUT, "interpreter": interpreter.identity(), "lock": lock.text()? }).to_string();
-        let key = files::sha256(text.as_bytes())[..24].to_owned();
+        let key = files::key(text.as_bytes());
         Ok(Self { directory: cache.path("environments").join(&key), key })
     }
 

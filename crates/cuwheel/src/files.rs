@@ -105,6 +105,21 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// A name for what is told apart by `bytes`, such as a path: short, and good for a file.
+pub fn key(bytes: &[u8]) -> String {
+    sha256(bytes)[..24].to_owned()
+}
+
+/// A path with its symbolic links followed; as it is where they lead nowhere.
+pub fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// Whether two paths lead to the same place.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || resolved(one) == resolved(other)
+}
+
 /// Whether a path is a file that may be executed.
 pub fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)

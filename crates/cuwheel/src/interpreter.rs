@@ -166,8 +166,7 @@ struct Remembered {
 
 /// Where it is kept what an executable said of itself.
 fn memory(cache: &Cache, executable: &Path) -> PathBuf {
-    let name = files::sha256(executable.as_os_str().as_encoded_bytes());
-    cache.path("interpreters").join(format!("{}.json", &name[..24]))
+    cache.path("interpreters").join(format!("{}.json", files::key(executable.as_os_str().as_encoded_bytes())))
 }
 
 /// What changes when an executable or the environment that it belongs to is replaced.

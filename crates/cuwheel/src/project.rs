@@ -167,6 +167,11 @@ impl Project {
     pub fn dist(&self) -> PathBuf {
         self.root.join("dist")
     }
+
+    /// What tells the checkout apart, whatever name it is called by.
+    pub fn key(&self) -> Result<String> {
+        Ok(files::key(fs_err::canonicalize(&self.root)?.as_os_str().as_encoded_bytes()))
+    }
 }
 
 /// Typed look-ups in pyproject.toml by dotted path.

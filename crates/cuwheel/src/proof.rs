@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Cache;
 use crate::environment::FreshEnvironment;
 use crate::error::{Failure, Result};
+use crate::files;
 use crate::interpreter::Interpreter;
 use crate::output::Output;
 use crate::process::Process;
@@ -76,8 +77,7 @@ impl Report {
 
     /// The loaded modules of a file.
     pub fn modules_of<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a str> {
-        let same =
-            move |file: &str| Path::new(file) == path || fs::canonicalize(file).ok() == fs::canonicalize(path).ok();
+        let same = move |file: &str| files::is_same(Path::new(file), path);
         self.modules.iter().filter(move |module| module.file.as_deref().is_some_and(same)).map(|module| &*module.name)
     }
 
@@ -170,7 +170,7 @@ pub fn import(
     let report = run(environment.isolated_python(), interpreter, imports, &environment.beside(""), wheel.file_name())?;
     let site_packages = environment.site_packages()?;
     // The interpreter may know the environment by another name: a temporary directory can be a link.
-    let resolved = std::fs::canonicalize(&site_packages).unwrap_or_else(|_| site_packages.clone());
+    let resolved = files::resolved(&site_packages);
     judge(&report, wheel.file_name(), &|_, file, sha256| {
         let inside = file.strip_prefix(&site_packages).or_else(|_| file.strip_prefix(&resolved));
         let recorded = inside.ok().and_then(|path| wheel.entry(path.to_str()?)).map(|entry| entry.sha256().to_string());

@@ -472,8 +472,7 @@ fn repaired(
 
 /// The lock of a checkout, wherever cargo compiles it and whatever name it is called by.
 pub fn build_lock(cache: &Cache, project: &Project) -> Result<PathBuf> {
-    let name = files::sha256(fs::canonicalize(&project.root)?.as_os_str().as_encoded_bytes());
-    Ok(cache.directory("locks")?.join(format!("{}.lock", &name[..24])))
+    Ok(cache.directory("locks")?.join(format!("{}.lock", project.key()?)))
 }
 
 impl Built {

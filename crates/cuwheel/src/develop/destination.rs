@@ -131,7 +131,7 @@ impl Destination {
             let parent = self.directory.parent().and_then(|parent| fs::canonicalize(parent).ok());
             parent.unwrap_or_default().join(self.directory.file_name().unwrap_or_default())
         });
-        files::sha256(resolved.as_os_str().as_encoded_bytes())[..24].to_owned()
+        files::key(resolved.as_os_str().as_encoded_bytes())
     }
 
     /// The arguments with which the command finds it again.

@@ -273,19 +273,20 @@ fn prove(plan: &Plan, wheel: &Wheel, note: &mut Note, output: &Output) -> Result
     let subject = format!("the editable install of {}", plan.project.name);
     let report = proof::run(process, &plan.destination.interpreter, &imports, scratch.path(), &subject)?;
     let installed: BTreeMap<PathBuf, &str> =
-        note.placed.iter().chain(&note.site).map(|file| (resolved(&file.path), file.sha256.as_str())).collect();
-    let tree = resolved(&plan.project.python_source);
+        note.placed.iter().chain(&note.site).map(|file| (files::resolved(&file.path), file.sha256.as_str())).collect();
+    let tree = files::resolved(&plan.project.python_source);
     proof::judge(&report, &subject, &|name, file, sha256| {
-        let file = resolved(file);
+        let file = files::resolved(file);
         match installed.get(&file) {
             Some(expected) => sha256 == Some(*expected),
             // A namespace has modules of other distributions too.
             None => file.starts_with(&tree) || !is_module_of(wheel, name),
         }
     })?;
-    let loaded: BTreeSet<(&str, PathBuf)> = report.files().map(|(name, file, _)| (name, resolved(file))).collect();
+    let loaded: BTreeSet<(&str, PathBuf)> =
+        report.files().map(|(name, file, _)| (name, files::resolved(file))).collect();
     for (module, file) in &note.modules {
-        if !loaded.contains(&(module.as_str(), resolved(file))) {
+        if !loaded.contains(&(module.as_str(), files::resolved(file))) {
             return Err(Failure::failed(format!("{module} was imported, and not loaded from what was built"))
                 .detail(format!("it was built into {}", file.display()))
                 .remedy("find what else provides it: an import hook, or code of the package that loads it by hand")
@@ -294,10 +295,6 @@ fn prove(plan: &Plan, wheel: &Wheel, note: &mut Note, output: &Output) -> Result
     }
     note.imported = names;
     Ok(())
-}
-
-fn resolved(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 fn is_module_of(wheel: &Wheel, name: &str) -> bool {

@@ -175,8 +175,7 @@ pub struct Notes {
 impl Notes {
     /// Of a checkout, wherever its environments are.
     pub fn of(cache: &Cache, project: &Project) -> Result<Self> {
-        let name = files::sha256(fs::canonicalize(&project.root)?.as_os_str().as_encoded_bytes());
-        Ok(Self { directory: cache.path("develop").join(&name[..24]) })
+        Ok(Self { directory: cache.path("develop").join(project.key()?) })
     }
 
     /// Removes the notes of checkouts that are gone. It is housekeeping: what cannot be removed stays.

@@ -9,11 +9,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fs_err as fs;
 
 use super::destination::Destination;
 use crate::env_vars;
 use crate::error::{Failure, Result};
+use crate::files;
 use crate::process::Process;
 
 const SCRIPT: &str = include_str!("../python/find_winners.py");
@@ -95,7 +95,7 @@ impl Winners {
     /// Modules that are not found where they are to be.
     pub fn unreachable<'a>(&'a self, expected: &'a BTreeMap<String, PathBuf>) -> Vec<&'a str> {
         let is_found = |(module, file): &(&String, &PathBuf)| {
-            self.everywhere.get(*module).is_some_and(|files| files.iter().any(|found| is_same(found, file)))
+            self.everywhere.get(*module).is_some_and(|files| files.iter().any(|found| files::is_same(found, file)))
         };
         expected.iter().filter(|entry| !is_found(entry)).map(|(module, _)| module.as_str()).collect()
     }
@@ -107,14 +107,10 @@ fn shadows<'a>(
 ) -> Vec<(&'a str, &'a Path)> {
     let before = |(module, file): (&'a String, &'a PathBuf)| {
         let files = found.get(module).map_or(&[][..], Vec::as_slice);
-        let winning = files.iter().take_while(move |found| !is_same(found, file));
+        let winning = files.iter().take_while(move |found| !files::is_same(found, file));
         winning.map(move |found| (module.as_str(), found.as_path()))
     };
     expected.iter().flat_map(before).collect()
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// What to say of files that win and are not ours to remove.

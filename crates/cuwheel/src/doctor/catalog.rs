@@ -151,15 +151,7 @@ mod tests {
 
     #[test]
     fn names_of_rules_are_unique_and_texts_are_sentences() {
-        let mut ids: Vec<&str> = RULES.iter().map(|rule| rule.id()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), RULES.len());
-        for rule in RULES {
-            assert!(rule.id().split_once('/').is_some_and(|(group, name)| !group.is_empty() && !name.is_empty()));
-            assert!(rule.why().ends_with('.'), "{}", rule.id());
-            assert!(!rule.title().ends_with('.') && !rule.remedy().ends_with('.'), "{}", rule.id());
-        }
+        cuwheel_inspect::testing::check_catalog(RULES);
     }
 
     #[test]

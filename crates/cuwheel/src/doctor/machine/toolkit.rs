@@ -114,7 +114,7 @@ pub(super) fn find() -> Result<Found> {
     for variable in [&env_vars::CUDA_HOME, &env_vars::CUDA_PATH] {
         places.push((variable.name.to_owned(), variable.get().map(PathBuf::from)));
     }
-    let on_path = find_program("nvcc").map(|nvcc| nvcc.canonicalize().unwrap_or(nvcc));
+    let on_path = find_program("nvcc").map(|nvcc| files::resolved(&nvcc));
     places.push(("PATH".to_owned(), on_path.and_then(|nvcc| Some(nvcc.parent()?.parent()?.to_path_buf()))));
     for variable in [&env_vars::VIRTUAL_ENV, &env_vars::CONDA_PREFIX] {
         let found = variable.get().map(|environment| in_environment(Path::new(&environment))).unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn find() -> Result<Found> {
     let (mut toolkits, mut misleading, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for (name, root) in places {
         let Some(root) = root else { continue };
-        let real = root.canonicalize().unwrap_or_else(|_| root.clone());
+        let real = files::resolved(&root);
         if !root.join("bin/nvcc").exists() && !root.join("include/cuda.h").exists() {
             if name.starts_with("CUDA_") {
                 misleading.push((name, root));
