@@ -49,6 +49,7 @@ pub mod sdist;
 pub mod settings;
 pub mod settings_schema;
 pub mod sources;
+pub mod templates;
 pub mod test_libraries;
 pub mod treemap;
 pub mod uv;
