@@ -49,5 +49,5 @@ mod shim;
 
 pub use environment::{INTERPRETER_VARIABLES, NUMPY_INCLUDE, PYTHON_INCLUDE};
 pub use error::Error;
-pub use kernels::{ARCHITECTURES_VARIABLE, JOBS_VARIABLE, Kernels, KernelsError, Unsupported};
+pub use kernels::{ARCHITECTURES_VARIABLE, CUDA_MAJOR_VARIABLE, JOBS_VARIABLE, Kernels, KernelsError, Unsupported};
 pub use shim::NumpyShim;

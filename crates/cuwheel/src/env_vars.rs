@@ -41,6 +41,8 @@ variables! {
     CUWHEEL_PYTHON_INCLUDE;
     /// The GPU architectures that kernels are compiled for, in place of those of the build script; read by `cuwheel-build`.
     CUWHEEL_KERNEL_ARCHITECTURES;
+    /// The one major version of CUDA that kernels are compiled by; set for each of `cuda.majors`, and read by `cuwheel-build`.
+    CUWHEEL_CUDA_MAJOR;
     /// How many CUDA compilers a build script may run at once; read by `cuwheel-build`.
     CUWHEEL_KERNEL_JOBS;
     /// Set to 0: importing a project that was installed by `develop --rebuild-on-import` builds nothing.
@@ -112,6 +114,7 @@ const BUILD_PREFIXES: &[&str] = &[
     "CUDA_",
     "NVCC_",
     "CUWHEEL_KERNEL_ARCHITECTURES",
+    "CUWHEEL_CUDA_MAJOR",
     "SOURCE_DATE_EPOCH",
     "CPATH",
     "C_INCLUDE_PATH",

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::JOBS_VARIABLE;
 use super::host_compiler::HOST_COMPILER_VARIABLE;
+use super::toolkit::CUDA_MAJOR_VARIABLE;
 
 /// Why kernels could not be compiled.
 ///
@@ -26,6 +27,33 @@ pub enum KernelsError {
     NoToolkit {
         /// What was found that is not enough.
         hints: String,
+    },
+
+    /// There is no compiler of the major version that the build is for.
+    #[error(
+        "no compiler of CUDA {major} found, which {CUDA_MAJOR_VARIABLE} asks for.{}\n{}",
+        if found.is_empty() { String::new() } else { format!(" Others are there:\n    {}", found.join("\n    ")) },
+        if *major < 13 {
+            format!(
+                "NVIDIA's Python packages have no compiler before CUDA 13: install a toolkit of CUDA {major}, and set CUDA_PATH \
+                 or CUDA_HOME to it."
+            )
+        } else {
+            format!("Add \"nvidia-cuda-nvcc=={major}.*\" to [build-system] requires of pyproject.toml, or set CUDA_PATH to such a toolkit.")
+        }
+    )]
+    NoToolkitOfMajor {
+        /// The major version.
+        major: u32,
+        /// Compilers of other versions.
+        found: Vec<String>,
+    },
+
+    /// The major version that the build is for is no number.
+    #[error("{CUDA_MAJOR_VARIABLE} is set to {value:?}: set it to a major version of CUDA, such as 12, or unset it")]
+    NotAMajorVersion {
+        /// The value.
+        value: String,
     },
 
     /// A variable names a folder that is no toolkit.

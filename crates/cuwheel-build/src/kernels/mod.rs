@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub use architecture::Unsupported;
 pub use error::KernelsError;
 pub use jobs::JOBS_VARIABLE;
+pub use toolkit::CUDA_MAJOR_VARIABLE;
 
 use crate::environment::{self, Lookup};
 use host_compiler::HostCompiler;
@@ -151,7 +152,8 @@ impl Kernels {
         let jobs = jobs::count(lookup)?;
         println!("files: {}, at most {jobs} at once", units.len());
 
-        let cache = output_folder.join(format!("{name}.cache"));
+        // Builds for several major versions take turns in one folder, and each finds its own results again.
+        let cache = output_folder.join(format!("{name}.cache")).join(format!("cuda{}", toolkit.version.0));
         fs::create_dir_all(&cache).map_err(KernelsError::file(&cache))?;
         let compiler = Compiler {
             toolkit: &toolkit,
@@ -283,7 +285,12 @@ struct Folders<'a> {
 
 /// What decides over the compiler. Its place may change in each build: then little is done, for results are known by content.
 fn print_rerun_lines() {
-    let ours = [ARCHITECTURES_VARIABLE, "PYTHONPATH", host_compiler::HOST_COMPILER_VARIABLE];
+    let ours = [
+        ARCHITECTURES_VARIABLE,
+        toolkit::CUDA_MAJOR_VARIABLE,
+        "PYTHONPATH",
+        host_compiler::HOST_COMPILER_VARIABLE,
+    ];
     let interpreters = environment::STABLE[2..].iter().chain(&environment::OF_THE_INTERPRETER);
     let all = toolkit::TOOLKIT_VARIABLES.iter().chain(&ours).chain(&unit::COMPILER_VARIABLES).chain(interpreters);
     for variable in all {

@@ -18,6 +18,12 @@ use crate::interpreter;
 /// Where a toolkit is installed, as CUDA's own tools read it; the first that is set counts.
 pub(crate) const TOOLKIT_VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
 
+/// The one major version of CUDA that a build is for. A build that makes a wheel for each sets it.
+pub const CUDA_MAJOR_VARIABLE: &str = "CUWHEEL_CUDA_MAJOR";
+
+/// Where toolkits of several versions lie beside each other, as `cuda-12.4`.
+const PLACES_OF_VERSIONS: [&str; 2] = ["/usr/local", "/opt"];
+
 const USUAL_PLACES: [&str; 3] = ["/usr/local/cuda", "/opt/cuda", "/usr/lib/nvidia-cuda-toolkit"];
 
 /// A compiler that was found.
@@ -57,8 +63,10 @@ pub(super) struct Found {
     pub(super) others: Vec<(String, bool)>,
 }
 
-/// Looks in every place, and asks each compiler for its version.
+/// Looks in every place, and asks each compiler for its version. Those that are not of the major version that is asked for
+/// are passed over.
 pub(super) fn find(lookup: Lookup<'_>) -> Result<Found, KernelsError> {
+    let wanted = wanted_major(lookup)?;
     let packages = match interpreter::folders_with_nvidia(lookup) {
         Ok(folders) => folders,
         // A toolkit of the system needs no Python.
@@ -69,6 +77,7 @@ pub(super) fn find(lookup: Lookup<'_>) -> Result<Found, KernelsError> {
     places.extend(packages.iter().flat_map(|folder| in_packages(folder)));
     places.extend(on_path(lookup));
     places.extend(USUAL_PLACES.iter().filter_map(|root| at(Path::new(root), root)));
+    places.extend(wanted.into_iter().flat_map(|major| of_versions(&PLACES_OF_VERSIONS.map(Path::new), major)));
     let mut seen = Vec::new();
     places.retain(|place| {
         let real = place.nvcc.canonicalize().unwrap_or_else(|_| place.nvcc.clone());
@@ -76,15 +85,65 @@ pub(super) fn find(lookup: Lookup<'_>) -> Result<Found, KernelsError> {
         seen.push(real);
         is_new
     });
+    match wanted {
+        None => choose(places, &packages),
+        Some(major) => choose_major(places, major),
+    }
+}
+
+/// The first one, whatever its version.
+fn choose(places: Vec<Place>, packages: &[PathBuf]) -> Result<Found, KernelsError> {
     let mut places = places.into_iter();
-    let Some(first) = places.next() else { return Err(KernelsError::NoToolkit { hints: hints(&packages) }) };
+    let Some(first) = places.next() else { return Err(KernelsError::NoToolkit { hints: hints(packages) }) };
     let toolkit = first.examine()?;
-    let others = places.map(|place| match place.clone().examine() {
-        Ok(other) => (other.to_string(), other.version != toolkit.version),
-        Err(_) => (format!("{} (by {}), which does not work", place.nvcc.display(), place.found_by), true),
-    });
-    let others = others.collect();
+    let others = places.map(|place| place.compared_with(&toolkit)).collect();
     Ok(Found { toolkit, others })
+}
+
+/// The first one of a major version. Others of it may disagree; those of another are for other builds.
+fn choose_major(places: Vec<Place>, major: u32) -> Result<Found, KernelsError> {
+    let (mut chosen, mut others) = (None::<Toolkit>, Vec::new());
+    for place in places {
+        let Some(toolkit) = &chosen else {
+            match place.clone().examine() {
+                Ok(toolkit) if toolkit.version.0 == major => chosen = Some(toolkit),
+                Ok(other) => others.push((other.to_string(), false)),
+                Err(_) => others.push((place.broken(), false)),
+            }
+            continue;
+        };
+        let (other, is_different) = place.clone().compared_with(toolkit);
+        let is_of_major = place.examine().is_ok_and(|other| other.version.0 == major);
+        others.push((other, is_different && is_of_major));
+    }
+    match chosen {
+        Some(toolkit) => Ok(Found { toolkit, others }),
+        None => Err(KernelsError::NoToolkitOfMajor { major, found: others.into_iter().map(|(other, _)| other).collect() }),
+    }
+}
+
+fn wanted_major(lookup: Lookup<'_>) -> Result<Option<u32>, KernelsError> {
+    let Some(value) = lookup(CUDA_MAJOR_VARIABLE) else { return Ok(None) };
+    let value = value.to_string_lossy();
+    let major = value.trim().parse().map_err(|_| KernelsError::NotAMajorVersion { value: value.to_string() })?;
+    Ok(Some(major))
+}
+
+/// Toolkits of a major version in folders such as `/usr/local/cuda-12.4`, the newest first.
+fn of_versions(folders: &[&Path], major: u32) -> Vec<Place> {
+    let mut found: Vec<(u32, PathBuf)> = Vec::new();
+    for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
+        let name = entry.file_name();
+        let Some(version) = name.to_str().and_then(|name| name.strip_prefix("cuda-")) else { continue };
+        let mut parts = version.split('.').map(str::parse::<u32>);
+        match (parts.next(), parts.next()) {
+            (Some(Ok(found_major)), None) if found_major == major => found.push((0, entry.path())),
+            (Some(Ok(found_major)), Some(Ok(minor))) if found_major == major => found.push((minor, entry.path())),
+            _ => {}
+        }
+    }
+    found.sort_by(|one, other| other.cmp(one));
+    found.into_iter().filter_map(|(_, root)| at(&root, &root.display().to_string())).collect()
 }
 
 /// The toolkits that variables name. The first is used, or it is an error.
@@ -153,6 +212,16 @@ fn hints(folders: &[PathBuf]) -> String {
 }
 
 impl Place {
+    /// What it is, and whether it is of another version than `toolkit`.
+    fn compared_with(self, toolkit: &Toolkit) -> (String, bool) {
+        let broken = self.broken();
+        self.examine().map_or((broken, true), |other| (other.to_string(), other.version != toolkit.version))
+    }
+
+    fn broken(&self) -> String {
+        format!("{} (by {}), which does not work", self.nvcc.display(), self.found_by)
+    }
+
     fn examine(self) -> Result<Toolkit, KernelsError> {
         let Self { found_by, nvcc, roots, is_of_packages } = self;
         let identity = answer(&nvcc, "--version")?;
@@ -260,4 +329,26 @@ pub(super) fn find_program(lookup: Lookup<'_>, name: &str) -> Option<PathBuf> {
 
 pub(super) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_toolkits_beside_each_other_the_newest_of_the_major_version_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["cuda", "cuda-12", "cuda-12.4", "cuda-12.10", "cuda-13.0", "cuda-12.x", "cuda-12.9"] {
+            let bin = folder.path().join(name).join("bin");
+            fs::create_dir_all(&bin).unwrap();
+            // The last one has no compiler.
+            if name != "cuda-12.9" {
+                fs::write(bin.join("nvcc"), "").unwrap();
+                fs::set_permissions(bin.join("nvcc"), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        let found = of_versions(&[folder.path(), Path::new("/nowhere")], 12);
+        let names: Vec<_> = found.iter().map(|place| place.roots[0].file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["cuda-12.10", "cuda-12.4", "cuda-12"]);
+    }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use cuwheel_build::{Kernels, Unsupported};
-use cuwheel_inspect::fatbin::{Compression, Scanner};
+use cuwheel_inspect::fatbin::{Compression, ImageKind, Scanner};
 
 use crate::machine::{Machine, PLAY_BUILD_SCRIPT, assert_contains};
 
@@ -87,18 +87,21 @@ impl Machine {
     }
 
     fn compile(&self, asked: &str) -> String {
+        self.compile_with(asked, &[])
+    }
+
+    fn compile_with(&self, asked: &str, variables: &[(&str, &Path)]) -> String {
         let target = Path::new("x86_64-unknown-linux-gnu");
-        self.run(
-            SCRIPT,
-            &[
-                ("CUWHEEL_PYTHON", &PYTHON),
-                (ASKED, Path::new(asked)),
-                ("OPT_LEVEL", Path::new("2")),
-                ("DEBUG", Path::new("false")),
-                ("TARGET", target),
-                ("HOST", target),
-            ],
-        )
+        let mut all: Vec<(&str, &Path)> = vec![
+            ("CUWHEEL_PYTHON", &PYTHON),
+            (ASKED, Path::new(asked)),
+            ("OPT_LEVEL", Path::new("2")),
+            ("DEBUG", Path::new("false")),
+            ("TARGET", target),
+            ("HOST", target),
+        ];
+        all.extend(variables);
+        self.run(SCRIPT, &all)
     }
 
     /// Compiles a program with the crate's generated module and runs it.
@@ -131,7 +134,7 @@ fn main() {
 fn images_hold_what_was_asked_for_and_are_compressed() {
     let machine = Machine::with_sources();
     assert_contains(&machine.compile("files=kernels/saxpy.cu arch=90a arch=80 arch=75"), &["compiled everything"]);
-    let cache = fs::read_dir(machine.path("out/kernels.cache")).unwrap();
+    let cache = fs::read_dir(machine.path("out/kernels.cache/cuda13")).unwrap();
     let [image] = cache
         .map(|entry| fs::read(entry.unwrap().path().join("output")).unwrap())
         .collect::<Vec<_>>()
@@ -145,6 +148,43 @@ fn images_hold_what_was_asked_for_and_are_compressed() {
     held.sort();
     assert_eq!(held, ["Ptx 75", "Sass 75", "Sass 80", "Sass 90a"]);
     assert!(fatbin.images.iter().all(|image| image.compression == Compression::Zstandard), "{:?}", fatbin.images);
+}
+
+/// The compiler of CUDA 12 is in no package: where there is one, this variable names its toolkit.
+const CUDA_12: &str = "CUWHEEL_TEST_CUDA_12";
+
+#[test]
+fn one_tree_is_compiled_by_cuda_12_and_by_cuda_13() {
+    let Some(toolkit) = std::env::var_os(CUDA_12).map(PathBuf::from) else {
+        eprintln!("skipped: {CUDA_12} names no toolkit");
+        return;
+    };
+    let machine = Machine::with_sources();
+    let asked = "files=kernels/*.cu host=host/*.cu arch=75 arch=90a";
+    let compile = |major: &str| {
+        machine.compile_with(asked, &[("CUDA_PATH", &toolkit), ("CUWHEEL_CUDA_MAJOR", Path::new(major))])
+    };
+    for (major, found_by) in [("12", "by CUDA_PATH"), ("13", "by Python packages")] {
+        let output = compile(major);
+        assert_contains(&output, &[&format!("compiler: CUDA {major}."), found_by, "compiled everything"]);
+        assert_eq!(output.matches(": compiled").count(), 3, "{output}");
+        let cache = fs::read_dir(machine.path(&format!("out/kernels.cache/cuda{major}"))).unwrap();
+        // Each major version of CUDA began one of the PTX language: 8.0 came with 12.0, and 9.0 with 13.0.
+        let mut languages = Vec::new();
+        for bytes in cache.flatten().filter_map(|entry| fs::read(entry.path().join("output")).ok()) {
+            let mut scanner = Scanner::new();
+            scanner.push(&bytes);
+            for fatbin in scanner.finish() {
+                let ptx = fatbin.images.iter().filter(|image| image.kind == ImageKind::Ptx);
+                languages.extend(ptx.map(|image| u32::from(image.version.0) + 4));
+            }
+        }
+        assert_eq!(languages, vec![major.parse::<u32>().unwrap(); 3]);
+    }
+    // Both are kept.
+    for major in ["12", "13"] {
+        assert_eq!(compile(major).matches(": unchanged").count(), 3);
+    }
 }
 
 #[test]
@@ -187,7 +227,7 @@ fn the_same_sources_give_the_same_images_and_objects_in_any_folder() {
         assert_contains(&output, &["compiled everything"]);
     }
     let read = |machine: &Machine| {
-        let cache = fs::read_dir(machine.path("out/kernels.cache")).unwrap();
+        let cache = fs::read_dir(machine.path("out/kernels.cache/cuda13")).unwrap();
         let mut outputs: Vec<Vec<u8>> =
             cache.flatten().filter_map(|entry| fs::read(entry.path().join("output")).ok()).collect();
         outputs.sort();

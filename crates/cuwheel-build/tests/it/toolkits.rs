@@ -128,6 +128,31 @@ fn compilers_of_different_versions_are_a_warning_or_with_strict_an_error() {
 }
 
 #[test]
+fn a_build_for_one_major_version_passes_over_compilers_of_others() {
+    let machine = Machine::with_kernels(1);
+    let major = |major: &'static str| ("CUWHEEL_CUDA_MAJOR", Path::new(major));
+    machine.packages("cu13");
+    machine.nvcc("site packages/nvidia/cu13", "13.2");
+    let output = machine.build("", &[major("12")]);
+    let parts = ["failed: no compiler of CUDA 12 found, which CUWHEEL_CUDA_MAJOR asks for", "CUDA 13.2", "set CUDA_PATH"];
+    assert_contains(&output, &parts);
+    let path = machine.nvcc("path", "12.4");
+    let output = machine.build("strict", &[major("12"), ("CUDA_PATH", &path)]);
+    assert_contains(&output, &["compiler: CUDA 12.4", "(by CUDA_PATH)", "not used: CUDA 13.2", "compiled everything"]);
+    let output = machine.build("strict", &[major("13"), ("CUDA_PATH", &path)]);
+    assert_contains(&output, &["compiler: CUDA 13.2", "not used: CUDA 12.4", "k0.cu: compiled"]);
+    // Each finds its own results again.
+    for (version, variable) in [("12", "CUDA_PATH"), ("13", "CUDA_PATH"), ("12", "CUDA_HOME")] {
+        assert_contains(&machine.build("", &[major(version), (variable, &path)]), &["k0.cu: unchanged"]);
+    }
+    let home = machine.nvcc("home", "12.9");
+    let output = machine.build("strict", &[major("12"), ("CUDA_PATH", &path), ("CUDA_HOME", &home)]);
+    assert_contains(&output, &["failed: there are CUDA compilers of different versions", "CUDA 12.4", "CUDA 12.9"]);
+    assert!(!output.contains("13.2 ") && !output.contains("\n    CUDA 13.2"), "{output}");
+    assert_contains(&machine.build("", &[major("twelve")]), &["failed: CUWHEEL_CUDA_MAJOR is set to \"twelve\""]);
+}
+
+#[test]
 fn a_variable_that_leads_to_no_compiler_is_an_error() {
     let machine = Machine::with_kernels(1);
     machine.nvcc(".", "13.1");
