@@ -17,6 +17,7 @@ pub mod cargo_config;
 pub mod cargo_manifest;
 pub mod cli;
 pub mod commands;
+pub mod cuda;
 pub mod develop;
 pub mod doctor;
 pub mod env_vars;
@@ -54,6 +55,7 @@ pub mod test_libraries;
 pub mod treemap;
 pub mod uv;
 pub mod wheel_check;
+pub mod wheel_headers;
 pub mod wheel_writer;
 
 /// Runs the command that the process was started with.

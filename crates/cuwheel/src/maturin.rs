@@ -138,7 +138,7 @@ impl Purpose<'_> {
 }
 
 /// One compilation: everything that decides what comes out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Compilation<'a> {
     /// What it is for.
     pub purpose: Purpose<'a>,
@@ -152,6 +152,8 @@ pub struct Compilation<'a> {
     pub rustc: &'a Rustc,
     /// Which Pythons the wheel is for.
     pub abi: &'a WheelAbi,
+    /// The major version of CUDA whose compiler is used; `None` for whatever there is.
+    pub cuda_major: Option<u32>,
     /// The platform tag, such as `manylinux_2_28`.
     pub compatibility: &'a str,
     /// Who links.
@@ -203,6 +205,9 @@ impl Compilation<'_> {
 
     fn process(&self, command: &str, output: &Output) -> Result<Process> {
         let mut process = base_process(self.project, self.environment, command);
+        if let Some(major) = self.cuda_major {
+            process = process.env(env_vars::CUWHEEL_CUDA_MAJOR.name, major.to_string());
+        }
         if self.purpose == Purpose::Wheel {
             process = process.env("CARGO_ENCODED_RUSTFLAGS", rustflags::encoded(self.project, self.rustc, output)?);
         }

@@ -2,9 +2,10 @@
 //!
 //! Not for resolving, which uv does, nor for installing: see [`crate::environment`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::cuda::CudaTarget;
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::output::Output;
@@ -189,24 +190,25 @@ impl Lock {
         Self::new(project, "build", inputs, Vec::new())
     }
 
-    /// The lock of the test environment, or of one of its variants.
-    pub fn of_tests(project: &Project, variant: Option<&str>) -> Result<Self> {
+    /// The lock of the test environment for a wheel, or of one of its variants.
+    pub fn of_tests(project: &Project, variant: Option<&str>, cuda: &CudaTarget) -> Result<Self> {
         let test = &project.settings.test;
-        let mut inputs = with_pytest(project, project.test_requires.iter().chain(&test.requires));
+        let mut inputs = with_pytest(project, cuda, project.test_requires.iter().chain(&test.requires));
         let mut name = "test".to_owned();
         if let Some(variant) = variant {
             let narrowed = test.variants.get(variant).ok_or_else(|| unknown_variant(project, variant))?;
             inputs.extend(narrowed.iter().cloned());
             name = format!("test-{variant}");
         }
+        name += &suffix_of_tests(project, cuda);
         Ok(Self::new(project, &name, inputs, test.requires_without_dependencies.clone()))
     }
 
-    /// The lock of the GPU tests' environment.
-    pub fn of_gpu_tests(project: &Project) -> Self {
+    /// The lock of the GPU tests' environment for a wheel.
+    pub fn of_gpu_tests(project: &Project, cuda: &CudaTarget) -> Self {
         let group = project.test_gpu_requires.iter().flatten();
-        let inputs = with_pytest(project, group.chain(&project.settings.test_gpu.requires));
-        Self::new(project, "test-gpu", inputs, Vec::new())
+        let inputs = with_pytest(project, cuda, group.chain(&project.settings.test_gpu.requires));
+        Self::new(project, &format!("test-gpu{}", suffix_of_tests(project, cuda)), inputs, Vec::new())
     }
 
     /// A lock that nobody commits, at `path`: of a suite that is no part of the project.
@@ -220,20 +222,28 @@ impl Lock {
         }
     }
 
-    /// The lock of what the project needs at run time, if it needs anything.
-    pub fn of_runtime(project: &Project) -> Option<Self> {
-        let inputs = project.dependencies.clone();
-        (!inputs.is_empty()).then(|| Self::new(project, "runtime", inputs, Vec::new()))
+    /// The lock of what a wheel of the project needs at run time, if it needs anything.
+    pub fn of_runtime(project: &Project, cuda: &CudaTarget) -> Option<Self> {
+        let inputs: Vec<String> =
+            project.dependencies.iter().cloned().chain(cuda.requirements(&project.settings.cuda)).collect();
+        let name = format!("runtime{}", cuda.lock_suffix(&project.settings.cuda));
+        (!inputs.is_empty()).then(|| Self::new(project, &name, inputs, Vec::new()))
     }
 
     /// Every lock of a project.
     pub fn all(project: &Project) -> Result<Vec<Self>> {
-        let mut locks = vec![Self::of_build(project), Self::of_tests(project, None)?];
-        locks.extend(Self::of_runtime(project));
-        locks.extend(project.test_gpu_requires.is_some().then(|| Self::of_gpu_tests(project)));
-        for variant in project.settings.test.variants.keys() {
-            locks.push(Self::of_tests(project, Some(variant))?);
+        let mut locks = vec![Self::of_build(project)];
+        for cuda in project.settings.cuda.targets(&[])?.iter().rev() {
+            locks.push(Self::of_tests(project, None, cuda)?);
+            locks.extend(Self::of_runtime(project, cuda));
+            locks.extend(project.test_gpu_requires.is_some().then(|| Self::of_gpu_tests(project, cuda)));
+            for variant in project.settings.test.variants.keys() {
+                locks.push(Self::of_tests(project, Some(variant), cuda)?);
+            }
         }
+        // Wheels that require the same share their locks.
+        let mut seen = BTreeSet::new();
+        locks.retain(|lock| seen.insert(lock.path.clone()));
         Ok(locks)
     }
 
@@ -313,9 +323,20 @@ impl Lock {
     }
 }
 
-/// What the project depends on and what its tests need, with pytest.
-fn with_pytest<'a>(project: &'a Project, tests: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut inputs: Vec<String> = project.dependencies.iter().chain(tests).cloned().collect();
+/// The wheel that is tested by default shares its locks with no other and has the plain names.
+fn suffix_of_tests(project: &Project, cuda: &CudaTarget) -> String {
+    let settings = &project.settings.cuda;
+    match settings.tested(None) {
+        Ok(default) if default == *cuda => String::new(),
+        _ => cuda.lock_suffix(settings),
+    }
+}
+
+/// What the wheel depends on and what its tests need, with pytest.
+fn with_pytest<'a>(project: &Project, cuda: &CudaTarget, tests: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut inputs: Vec<String> = project.dependencies.clone();
+    inputs.extend(cuda.requirements(&project.settings.cuda));
+    inputs.extend(tests.cloned());
     if !inputs.iter().any(|requirement| requirement_name(requirement) == "pytest") {
         inputs.push("pytest".to_owned());
     }

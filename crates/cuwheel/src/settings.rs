@@ -10,6 +10,7 @@ use cuwheel_inspect::rules::{DeclaredArchitecture, RuleSelector};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::byte_size;
+use crate::cuda::{CudaSettings, parse_major};
 use crate::doctor;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub build_requires: Vec<String>,
     /// `compatibility`.
     pub compatibility: String,
+    /// `[tool.cuwheel.cuda]`.
+    pub cuda: CudaSettings,
     /// `linker`.
     pub linker: Linker,
     /// `modules`.
@@ -210,6 +213,11 @@ impl Settings {
             artifacts: values.texts("artifacts"),
             build_requires: values.texts("build-requires"),
             compatibility: values.text("compatibility"),
+            cuda: CudaSettings::new(
+                &values.texts("cuda.majors"),
+                &values.text("cuda.wheels"),
+                values.texts_by_name("cuda.dependencies"),
+            )?,
             linker,
             modules: values.texts("modules"),
             overlays,
@@ -275,12 +283,18 @@ impl Values {
         paths
     }
 
-    /// Refuses a variant of `test` whose lock would be that of another command.
+    /// Refuses a variant of `test` whose lock would be that of another command, or of another wheel.
     fn check_variants(&self) -> Result<()> {
-        if self.texts_by_name("test.variants").contains_key("gpu") {
-            return Err(Failure::usage("tool.cuwheel.test.variants.gpu would share its lock with test-gpu")
-                .remedy("give the variant another name, or use tool.cuwheel.test-gpu")
+        for name in self.texts_by_name("test.variants").keys() {
+            let of_cuda = name.strip_prefix("cu").is_some_and(|major| parse_major(major).is_ok());
+            if of_cuda || name == "gpu" {
+                let other = if of_cuda { "the wheel for that version of CUDA" } else { "test-gpu" };
+                return Err(Failure::usage(format!(
+                    "tool.cuwheel.test.variants.{name} would share its lock with {other}"
+                ))
+                .remedy("give the variant another name")
                 .into());
+            }
         }
         Ok(())
     }

@@ -81,6 +81,27 @@ pub(crate) const SCHEMA: &[Setting] = &[
         doc: "The platform tag and with it the oldest glibc that the wheel runs on; `linux` for this machine's.",
     },
     Setting {
+        key: "cuda.majors",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "The major versions of CUDA that wheels are built for, such as `[\"12\", \"13\"]`; empty for one wheel, by whatever \
+              compiler is found.",
+    },
+    Setting {
+        key: "cuda.wheels",
+        kind: Kind::Text,
+        default: "\"suffix\"",
+        doc: "`suffix` makes a wheel for each version, called `NAME-cu12` and so on; `merged` one wheel, which takes the native \
+              modules for the CUDA that is there when it is imported.",
+    },
+    Setting {
+        key: "cuda.dependencies",
+        kind: Kind::TextsByName,
+        default: "{}",
+        doc: "What the wheel for a version requires beside the project's dependencies, by version. A merged wheel has an extra \
+              `cu12` and so on for each.",
+    },
+    Setting {
         key: "linker",
         kind: Kind::Text,
         default: "\"zig\"",

@@ -16,8 +16,7 @@ macro_rules! embedded {
 }
 
 /// Every template, in the order of paths.
-const TEMPLATES: &[Template] = embedded![
-];
+const TEMPLATES: &[Template] = embedded![];
 
 /// A text with places to fill in.
 #[derive(Clone, Copy, Debug)]
@@ -28,16 +27,20 @@ pub struct Template {
 }
 
 impl Template {
-    /// The template at this path, which the caller knows to be there.
+    /// The template at this path.
+    ///
+    /// # Panics
+    /// If there is none: paths are those of files in this repository.
     pub fn named(path: &str) -> Self {
         *TEMPLATES.iter().find(|template| template.path == path).expect("the template is embedded")
     }
 
     /// The templates in a directory and those below it, in the order of paths.
     pub fn below(directory: &str) -> impl Iterator<Item = Self> {
-        TEMPLATES.iter().copied().filter(move |template| {
-            template.path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
-        })
+        TEMPLATES
+            .iter()
+            .copied()
+            .filter(move |template| template.path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/')))
     }
 
     /// The text with values filled in. A value that is missing is a mistake in the template, and an error.

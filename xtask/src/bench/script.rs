@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cuwheel::cache::Cache;
 use cuwheel::cli::{Common, Outcome};
 use cuwheel::commands::build_wheel;
+use cuwheel::cuda::CudaTarget;
 use cuwheel::environment::{Access, FreshEnvironment};
 use cuwheel::error::Result;
 use cuwheel::files;
@@ -62,7 +63,7 @@ impl Place {
         let uv = Uv::find(&interpreter, &cache, &project.root, ACCESS.offline, output)?;
         let environment = FreshEnvironment::create(&cache, &interpreter, &uv)?;
         if arguments.python.is_none() {
-            let lock = Lock::of_tests(&project, None)?;
+            let lock = Lock::of_tests(&project, None, &CudaTarget::Any)?;
             lock.ensure(ACCESS.policy(), &|| Ok(uv.clone()), output)?;
             uv.sync(&environment.path(), &lock.path)?;
         }
@@ -132,6 +133,7 @@ fn built(project: &Project, output: &Output) -> Result<PathBuf> {
         common,
         python: Vec::new(),
         abi3: false,
+        cuda: Vec::new(),
         compatibility: None,
         sdist: false,
         force: false,

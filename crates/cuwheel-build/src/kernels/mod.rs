@@ -285,12 +285,8 @@ struct Folders<'a> {
 
 /// What decides over the compiler. Its place may change in each build: then little is done, for results are known by content.
 fn print_rerun_lines() {
-    let ours = [
-        ARCHITECTURES_VARIABLE,
-        toolkit::CUDA_MAJOR_VARIABLE,
-        "PYTHONPATH",
-        host_compiler::HOST_COMPILER_VARIABLE,
-    ];
+    let ours =
+        [ARCHITECTURES_VARIABLE, toolkit::CUDA_MAJOR_VARIABLE, "PYTHONPATH", host_compiler::HOST_COMPILER_VARIABLE];
     let interpreters = environment::STABLE[2..].iter().chain(&environment::OF_THE_INTERPRETER);
     let all = toolkit::TOOLKIT_VARIABLES.iter().chain(&ours).chain(&unit::COMPILER_VARIABLES).chain(interpreters);
     for variable in all {

@@ -118,7 +118,9 @@ fn choose_major(places: Vec<Place>, major: u32) -> Result<Found, KernelsError> {
     }
     match chosen {
         Some(toolkit) => Ok(Found { toolkit, others }),
-        None => Err(KernelsError::NoToolkitOfMajor { major, found: others.into_iter().map(|(other, _)| other).collect() }),
+        None => {
+            Err(KernelsError::NoToolkitOfMajor { major, found: others.into_iter().map(|(other, _)| other).collect() })
+        }
     }
 }
 

@@ -161,9 +161,8 @@ fn one_tree_is_compiled_by_cuda_12_and_by_cuda_13() {
     };
     let machine = Machine::with_sources();
     let asked = "files=kernels/*.cu host=host/*.cu arch=75 arch=90a";
-    let compile = |major: &str| {
-        machine.compile_with(asked, &[("CUDA_PATH", &toolkit), ("CUWHEEL_CUDA_MAJOR", Path::new(major))])
-    };
+    let compile =
+        |major: &str| machine.compile_with(asked, &[("CUDA_PATH", &toolkit), ("CUWHEEL_CUDA_MAJOR", Path::new(major))]);
     for (major, found_by) in [("12", "by CUDA_PATH"), ("13", "by Python packages")] {
         let output = compile(major);
         assert_contains(&output, &[&format!("compiler: CUDA {major}."), found_by, "compiled everything"]);

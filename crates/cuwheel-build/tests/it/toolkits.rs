@@ -134,7 +134,8 @@ fn a_build_for_one_major_version_passes_over_compilers_of_others() {
     machine.packages("cu13");
     machine.nvcc("site packages/nvidia/cu13", "13.2");
     let output = machine.build("", &[major("12")]);
-    let parts = ["failed: no compiler of CUDA 12 found, which CUWHEEL_CUDA_MAJOR asks for", "CUDA 13.2", "set CUDA_PATH"];
+    let parts =
+        ["failed: no compiler of CUDA 12 found, which CUWHEEL_CUDA_MAJOR asks for", "CUDA 13.2", "set CUDA_PATH"];
     assert_contains(&output, &parts);
     let path = machine.nvcc("path", "12.4");
     let output = machine.build("strict", &[major("12"), ("CUDA_PATH", &path)]);

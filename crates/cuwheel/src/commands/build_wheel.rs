@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
+use crate::cuda::{self, CudaTarget, label, merge};
 use crate::env_vars;
 use crate::environment::{Access, BuildEnvironment};
 use crate::error::Result;
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// With --python: build the abi3 wheel with that interpreter
     #[arg(long)]
     pub abi3: bool,
+    /// Build the wheel for this major version of CUDA only, of those that the project has wheels for; repeatable
+    #[arg(long, value_name = "MAJOR", value_parser = cuda::parse_major)]
+    pub cuda: Vec<u32>,
     /// The platform tag, such as `manylinux_2_28`, or linux for this machine's
     #[arg(long, value_name = "TAG")]
     pub compatibility: Option<String>,
@@ -81,10 +85,11 @@ pub struct Plan {
     cache: Cache,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct PlannedWheel {
     interpreter: Interpreter,
     abi: WheelAbi,
+    cuda: CudaTarget,
 }
 
 /// A finished wheel.
@@ -153,6 +158,7 @@ impl Plan {
     pub fn new(project: Project, arguments: &Arguments, output: &Output) -> Result<Self> {
         let requests: Vec<Option<&Request>> =
             if arguments.python.is_empty() { vec![None] } else { arguments.python.iter().map(Some).collect() };
+        let targets = project.settings.cuda.targets(&arguments.cuda)?;
         let mut wheels = Vec::new();
         for request in requests {
             let interpreter = interpreter::find(request, output)?;
@@ -162,9 +168,11 @@ impl Plan {
                 (false, None) => AbiRequest::Default,
             };
             let abi = WheelAbi::choose(&project, &interpreter, abi_request)?;
-            let wheel = PlannedWheel { interpreter, abi };
-            if !wheels.contains(&wheel) {
-                wheels.push(wheel);
+            for cuda in &targets {
+                let wheel = PlannedWheel { interpreter: interpreter.clone(), abi: abi.clone(), cuda: cuda.clone() };
+                if !wheels.contains(&wheel) {
+                    wheels.push(wheel);
+                }
             }
         }
         let compatibility = arguments.compatibility.as_ref().unwrap_or(&project.settings.compatibility).clone();
@@ -186,7 +194,7 @@ impl Plan {
 
     fn file_name(&self, wheel: &PlannedWheel) -> String {
         let tag = inspection::tag(&wheel.abi, &wheel.interpreter, &self.compatibility);
-        format!("{}-{}-{tag}.whl", self.project.distribution(), self.project.version)
+        format!("{}-{}-{tag}.whl", wheel.cuda.distribution(&self.project), self.project.version)
     }
 
     fn arguments(&self, wheel: &PlannedWheel, offline: bool) -> Vec<String> {
@@ -218,7 +226,10 @@ impl Plan {
                 let state = if environment.is_ready() { "ready" } else { "to be created" };
                 let _ = writeln!(text, "  environment {} ({state})", environment.directory().display());
             }
-            let _ = writeln!(text, "  compile     maturin build {}", arguments.join(" "));
+            for major in wheel.cuda.builds() {
+                let cuda = major.map(|major| format!("for CUDA {major}, ")).unwrap_or_default();
+                let _ = writeln!(text, "  compile     {cuda}maturin build {}", arguments.join(" "));
+            }
             let _ =
                 writeln!(text, "  inspect     the rules of check-wheel, symbol versions up to {}", self.compatibility);
             let _ = writeln!(text, "  prove       install in a fresh environment, import from a neutral directory");
@@ -274,7 +285,7 @@ impl Plan {
         // Both locks are written before the sources are hashed: the next build has to find the same.
         let policy = self.access.policy();
         self.lock.ensure(policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
-        if let Some(lock) = Lock::of_runtime(project) {
+        for lock in self.wheels.iter().filter_map(|wheel| Lock::of_runtime(project, &wheel.cuda)) {
             lock.ensure(policy, &|| self.uv(&self.wheels[0].interpreter, output), output)?;
         }
         maturin::ensure_cargo_lock(project, self.access, output)?;
@@ -317,7 +328,7 @@ impl Plan {
         environment.provision(&self.cache, &wheel.interpreter, &self.lock, &uv, output)?;
         let log = self.project.work_directory().join("build-wheel.log");
         let compilation = self.compilation(&self.project, wheel, rustc, &environment, log);
-        let packaged = compile(&self.cache, &compilation, output)?;
+        let packaged = self.package(wheel, &compilation, output)?;
         check_interrupted()?;
         inspection::check(&packaged.examined, &self.project, output)?;
         let report = self.prove(&packaged, wheel, &uv()?, output)?;
@@ -355,6 +366,7 @@ impl Plan {
             "grafts": Allowed::by_settings(&self.project).fingerprint(),
             "environment": environment.key,
             "arguments": self.arguments(wheel, false),
+            "cuda": wheel.cuda.builds(),
             "rustc": rustc.verbose_version,
             "variables": variables,
         });
@@ -389,6 +401,7 @@ impl Plan {
             environment,
             rustc,
             abi: &wheel.abi,
+            cuda_major: None,
             compatibility: &self.compatibility,
             linker: self.linker,
             offline: self.access.offline,
@@ -403,7 +416,7 @@ impl Plan {
         let path = scratch.path().join(opened.file_name());
         fs::write(&path, &packaged.bytes)?;
         let modules = proof::modules_to_import(opened, &self.project.settings.modules);
-        let dependencies = Lock::of_runtime(&self.project);
+        let dependencies = Lock::of_runtime(&self.project, &wheel.cuda);
         let machine = (&self.cache, &wheel.interpreter, uv);
         let dependencies = dependencies.as_ref().map_or(Dependencies::None, Dependencies::Locked);
         proof::prove_import(&path, opened, &modules, machine, dependencies, output)?;
@@ -418,8 +431,44 @@ impl Plan {
         sdist::write_and_rebuild(&self.project, built, &environment, output, &mut |unpacked| {
             let log = self.project.work_directory().join("rebuild.log");
             let compilation = self.compilation(unpacked, wheel, rustc, &environment, log);
-            compile(&self.cache, &Compilation { locked: false, ..compilation }, output).map(|packaged| packaged.bytes)
+            let compilation = Compilation { locked: false, ..compilation };
+            self.package(wheel, &compilation, output).map(|packaged| packaged.bytes)
         })
+    }
+
+    /// Compiles a checkout, or what was unpacked from an sdist, once for each version of CUDA, and makes one wheel of it.
+    fn package(&self, wheel: &PlannedWheel, compilation: &Compilation<'_>, output: &Output) -> Result<Packaged> {
+        let settings = &self.project.settings.cuda;
+        let mut parts = Vec::new();
+        for major in wheel.cuda.builds() {
+            check_interrupted()?;
+            let compilation = Compilation { cuda_major: major, ..compilation.clone() };
+            parts.push((major, compile(&self.cache, &compilation, output)?));
+        }
+        let compiled_crates = parts.iter().map(|(_, packaged)| packaged.compiled_crates).sum();
+        let (file, bytes) = match &wheel.cuda {
+            CudaTarget::Merged(_) => {
+                let part = |(major, packaged): (Option<u32>, Packaged)| merge::Part {
+                    major: major.unwrap_or_default(),
+                    bytes: packaged.bytes,
+                    examined: packaged.examined,
+                };
+                let parts: Vec<merge::Part> = parts.into_iter().map(part).collect();
+                (parts[0].examined.wheel().file_name().to_owned(), merge::merge(&parts, settings)?)
+            }
+            CudaTarget::Major(major) => {
+                let (_, packaged) = &parts[0];
+                label::label((&packaged.examined, &packaged.bytes), *major, &wheel.cuda.requirements(settings))?
+            }
+            CudaTarget::Any => {
+                let (_, packaged) = parts.remove(0);
+                (packaged.examined.wheel().file_name().to_owned(), packaged.bytes)
+            }
+        };
+        let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
+        let (bytes, examined) = repaired(&self.cache, compilation, (bytes, examined), output)?;
+        inspection::inspect(examined.wheel(), compilation)?;
+        Ok(Packaged { bytes, examined, compiled_crates })
     }
 }
 
@@ -430,7 +479,7 @@ struct Packaged {
     compiled_crates: usize,
 }
 
-/// Compiles a checkout, or what was unpacked from an sdist, and packages it.
+/// Compiles once, and packages what comes of it. It is not repaired yet.
 fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Result<Packaged> {
     let project = compilation.project;
     let scratch = cache.scratch("wheel")?;
@@ -443,8 +492,6 @@ fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Res
     }
     let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
     let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
-    let (bytes, examined) = repaired(cache, compilation, (bytes, examined), output)?;
-    inspection::inspect(examined.wheel(), compilation)?;
     Ok(Packaged { bytes, examined, compiled_crates: compiled.compiled_crates })
 }
 

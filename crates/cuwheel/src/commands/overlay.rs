@@ -117,6 +117,7 @@ impl Plan {
             common: arguments.common.clone(),
             python: arguments.python.iter().filter(|_| needs_own).cloned().collect(),
             abi3: false,
+            cuda: Vec::new(),
             compatibility: None,
             sdist: false,
             force: false,

@@ -13,6 +13,7 @@ use super::build_wheel;
 use crate::cache::Cache;
 use crate::cargo;
 use crate::cli::{Common, Outcome};
+use crate::cuda::{self, CudaTarget};
 use crate::environment::{Access, BuildEnvironment, FreshEnvironment};
 use crate::error::{Failure, Result};
 use crate::files;
@@ -36,6 +37,9 @@ pub struct Arguments {
     /// Test this wheel instead of building one
     #[arg(long, value_name = "PATH")]
     pub wheel: Option<PathBuf>,
+    /// Test the wheel for this major version of CUDA, of those that the project has wheels for; default the newest
+    #[arg(long, value_name = "MAJOR", value_parser = cuda::parse_major, conflicts_with = "wheel")]
+    pub cuda: Option<u32>,
     /// Test on this Python: a version (3.12, 3.13t) or a path
     #[arg(long, value_name = "VERSION|PATH")]
     pub python: Option<Request>,
@@ -76,6 +80,7 @@ struct Plan<'a> {
     project: &'a Project,
     arguments: &'a Arguments,
     interpreter: Interpreter,
+    cuda: CudaTarget,
     rust: bool,
     runs: Vec<PlannedRun>,
     access: Access,
@@ -101,16 +106,16 @@ impl WheelUnderTest {
         project: &Project,
         given: Option<&Path>,
         common: &Common,
-        (interpreter, locked): (&Interpreter, bool),
+        (cuda, interpreter, locked): (&CudaTarget, &Interpreter, bool),
         output: &Output,
     ) -> Result<Self> {
         let path = match given {
             Some(path) => path.to_path_buf(),
-            None => build(project, common, (interpreter, locked), output)?,
+            None => build(project, common, (cuda, interpreter, locked), output)?,
         };
         let path = files::absolute(&path)?;
         let under_test = Self::open(path)?;
-        if !under_test.wheel.name().is_distribution(&project.name) {
+        if !under_test.wheel.name().is_distribution(&cuda.distribution(project)) {
             return Err(Failure::usage(format!("{} is no wheel of {}", under_test.wheel.file_name(), project.name))
                 .remedy("give a wheel of the project whose tests are run")
                 .into());
@@ -128,7 +133,7 @@ impl WheelUnderTest {
 fn build(
     project: &Project,
     common: &Common,
-    (interpreter, locked): (&Interpreter, bool),
+    (cuda, interpreter, locked): (&CudaTarget, &Interpreter, bool),
     output: &Output,
 ) -> Result<PathBuf> {
     // An abi3 wheel serves every interpreter but the free-threaded ones, which get a wheel of their own.
@@ -138,6 +143,7 @@ fn build(
         common: common.clone(),
         python: vec![Request::Path(builder.base_executable)],
         abi3: !is_specific,
+        cuda: cuda.asked(),
         compatibility: None,
         sdist: false,
         force: false,
@@ -175,7 +181,7 @@ pub fn execute(project: &Project, arguments: &Arguments, output: &Output) -> Res
             return Ok(outcome(&rows, None));
         }
     }
-    let with = (&plan.interpreter, plan.access.locked);
+    let with = (&plan.cuda, &plan.interpreter, plan.access.locked);
     let wheel = WheelUnderTest::get(project, arguments.wheel.as_deref(), &arguments.common, with, output)?;
     let builder = default_interpreter(&plan.interpreter, output);
     let libraries = test_libraries::build(project, &builder, plan.access, output)?;
@@ -193,9 +199,10 @@ impl<'a> Plan<'a> {
         if let Some(chosen) = arguments.variant.as_deref() {
             names = vec![Some(chosen).filter(|name| *name != DEFAULT_VARIANT)];
         }
+        let cuda = cuda::under_test(project, arguments.cuda, arguments.wheel.as_deref())?;
         let mut runs = Vec::new();
         for name in names {
-            let lock = Lock::of_tests(project, name)?;
+            let lock = Lock::of_tests(project, name, &cuda)?;
             let junit = arguments.junit.as_deref().map(files::absolute).transpose()?;
             let junit = junit.map(|path| match name {
                 Some(name) => path
@@ -210,6 +217,7 @@ impl<'a> Plan<'a> {
             project,
             arguments,
             interpreter: interpreter::find(arguments.python.as_ref(), output)?,
+            cuda,
             rust: project.settings.test.rust && !arguments.no_rust,
             runs,
             access,
@@ -228,7 +236,7 @@ impl<'a> Plan<'a> {
         }
         match &self.arguments.wheel {
             Some(path) => _ = writeln!(text, "wheel         {}", path.display()),
-            None => text += "wheel         from build-wheel\n",
+            None => _ = writeln!(text, "wheel         from build-wheel{}", self.cuda),
         }
         let libraries = &self.project.settings.test.libraries;
         if !libraries.is_empty() {

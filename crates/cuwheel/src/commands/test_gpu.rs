@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::test::{WheelUnderTest, seconds};
 use crate::cache::Cache;
 use crate::cli::{Common, Outcome};
+use crate::cuda::{self, CudaTarget};
 use crate::environment::{Access, FreshEnvironment, isolated};
 use crate::error::{Failure, Result};
 use crate::files;
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// With --suite: a pytest plugin in this file, with what the suite expects of its project's configuration
     #[arg(long, value_name = "FILE", requires = "suite")]
     pub plugin: Option<PathBuf>,
+    /// Test the wheel for this major version of CUDA, of those that the project has wheels for; default the newest
+    #[arg(long, value_name = "MAJOR", value_parser = cuda::parse_major, conflicts_with = "wheel")]
+    pub cuda: Option<u32>,
     /// Test on this Python: a version (3.12, 3.13t) or a path
     #[arg(long, value_name = "VERSION|PATH")]
     pub python: Option<Request>,
@@ -185,6 +189,7 @@ struct Plan<'a> {
     project: &'a Project,
     arguments: &'a Arguments,
     interpreter: Interpreter,
+    cuda: CudaTarget,
     suite: Suite,
     lock: Lock,
     access: Access,
@@ -217,7 +222,8 @@ pub fn execute(project: &dyn Fn() -> Result<Project>, arguments: &Arguments, out
 impl<'a> Plan<'a> {
     fn new(project: &'a Project, arguments: &'a Arguments, output: &Output) -> Result<Self> {
         let suite = Suite::parse(arguments.suite.as_deref())?;
-        let lock = Lock::of_gpu_tests(project);
+        let cuda = cuda::under_test(project, arguments.cuda, arguments.wheel.as_deref())?;
+        let lock = Lock::of_gpu_tests(project, &cuda);
         let access = Access { offline: arguments.common.offline, locked: arguments.locked };
         check_early(project, arguments, (&suite, &lock), access)?;
         let elsewhere = &arguments.elsewhere;
@@ -233,7 +239,7 @@ impl<'a> Plan<'a> {
             }
             _ => None,
         };
-        Ok(Self { project, arguments, interpreter, suite, lock, access, bundle })
+        Ok(Self { project, arguments, interpreter, cuda, suite, lock, access, bundle })
     }
 
     /// The wheel under test: with a suite it may be any wheel.
@@ -241,7 +247,7 @@ impl<'a> Plan<'a> {
         match (&self.suite, &self.arguments.wheel) {
             (Suite::Path(_) | Suite::Package(_), Some(path)) => WheelUnderTest::open(files::absolute(path)?),
             (_, given) => {
-                let with = (&self.interpreter, self.access.locked);
+                let with = (&self.cuda, &self.interpreter, self.access.locked);
                 WheelUnderTest::get(self.project, given.as_deref(), &self.arguments.common, with, output)
             }
         }
@@ -253,7 +259,7 @@ impl<'a> Plan<'a> {
             self.lock.ensure(self.access.policy(), &|| Ok(uv.clone()), output)?;
             return Ok(self.lock.clone());
         }
-        let inputs = Suite::requirements(self.project, wheel, &self.arguments.with);
+        let inputs = Suite::requirements(self.project, &self.cuda, wheel, &self.arguments.with);
         let lock = Lock::of_suite(self.project, scratch.join("suite.txt"), inputs);
         lock.update(uv, false, output)?;
         Ok(lock)
@@ -284,7 +290,7 @@ impl<'a> Plan<'a> {
         let mut text = format!("project       {} {} in {}\n", project.name, project.version, project.root.display());
         match &self.arguments.wheel {
             Some(path) => _ = writeln!(text, "wheel         {}", path.display()),
-            None => text += "wheel         from build-wheel\n",
+            None => _ = writeln!(text, "wheel         from build-wheel{}", self.cuda),
         }
         if self.suite == Suite::Project {
             let state = if self.lock.is_current() { "current" } else { "to be resolved" };

@@ -142,6 +142,8 @@ fn compile(plan: &Plan, examination: &Examination, environment: &BuildEnvironmen
         environment,
         rustc: &examination.rustc,
         abi: &plan.abi,
+        // An import finds one library: the one for the newest version.
+        cuda_major: plan.project.settings.cuda.newest(),
         compatibility,
         linker,
         offline: plan.access.offline,

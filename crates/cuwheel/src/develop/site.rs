@@ -148,6 +148,11 @@ impl Editable {
             requirements.push("--group".to_owned());
             requirements.push(format!("{}:{group}", files::utf8(&pyproject)?));
         }
+        if options.dependencies {
+            // What the library that was built needs is in the metadata of wheels only.
+            let cuda = &project.settings.cuda;
+            requirements.extend(cuda.tested(None)?.requirements(cuda));
+        }
         files::replace(&bridge(project, site_packages), self.pth.as_bytes(), 0o644)?;
         uv.install_over(&destination.python, &project.name, &requirements, options.dependencies)?;
         let dist_info = site_packages.join(&self.dist_info);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cuwheel_inspect::wheel::Wheel;
 
+use crate::cuda::CudaTarget;
 use crate::error::{Failure, Result};
 use crate::files;
 use crate::project::Project;
@@ -60,9 +61,9 @@ impl Suite {
 
     /// What is needed to run it, beside the wheel: for a wheel of another project what that wheel depends on. `more` are
     /// requirements that the command line adds.
-    pub fn requirements(project: &Project, wheel: &Wheel, more: &[String]) -> Vec<String> {
-        let mut inputs = if wheel.name().is_distribution(&project.name) {
-            Lock::of_gpu_tests(project).inputs().to_vec()
+    pub fn requirements(project: &Project, cuda: &CudaTarget, wheel: &Wheel, more: &[String]) -> Vec<String> {
+        let mut inputs = if wheel.name().is_distribution(&cuda.distribution(project)) {
+            Lock::of_gpu_tests(project, cuda).inputs().to_vec()
         } else {
             // Extras are asked for by whoever installs a wheel: `more` may hold what they stand for.
             let is_extra = |requirement: &&str| requirement.contains("extra ==");

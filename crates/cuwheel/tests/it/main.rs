@@ -2,6 +2,7 @@
 
 mod check_wheel;
 mod command_line;
+mod cuda_majors;
 mod develop;
 mod develop_import;
 mod develop_layout;
