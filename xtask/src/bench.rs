@@ -9,6 +9,7 @@ mod develop;
 mod dispatch;
 mod exchange;
 mod instructions;
+mod kernels;
 mod launch;
 mod peers;
 mod script;
@@ -31,6 +32,8 @@ enum What {
     Build,
     /// Editable installs: fresh, unchanged, and after one Rust file changed
     Develop,
+    /// Ten files of CUDA kernels for five architectures: fresh, unchanged, and after one of them changed
+    Kernels,
     /// Arrays from one library to another
     Exchange(script::Arguments),
     /// Launches of a kernel that does nothing, beside every peer that is installed
@@ -51,6 +54,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     match &arguments.what {
         What::Build => build::execute(output),
         What::Develop => develop::execute(output),
+        What::Kernels => kernels::execute(output),
         What::Exchange(arguments) => exchange::execute(arguments, output),
         What::Launch(arguments) => launch::execute(arguments, output),
         What::Instructions(arguments) => instructions::execute(arguments, output),

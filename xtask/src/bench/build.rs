@@ -25,7 +25,7 @@ pub(super) fn execute(output: &Output) -> Result<Outcome> {
         std::fs::remove_dir_all(&contender.checkout)?;
     }
     std::fs::remove_dir_all(&scratch)?;
-    Ok(contender::outcome(&rows))
+    Ok(contender::outcome(&rows, "one Rust file"))
 }
 
 fn contenders(root: &Path, scratch: &Path, environment: &BuildEnvironment, python: &Path) -> Result<Vec<Contender>> {
@@ -56,12 +56,28 @@ fn contenders(root: &Path, scratch: &Path, environment: &BuildEnvironment, pytho
     );
     Ok(vec![
         Contender {
+            touched: contender::TOUCHED,
+            remembers: true,
             name: "cargo xtask build-wheel",
             fresh: quiet(Process::new("cargo").args(["xtask", "build-wheel"]), &ours),
             again: quiet(Process::new(ours.join("target/debug/xtask")).arg("build-wheel"), &ours),
             checkout: ours,
         },
-        Contender { name: "maturin build --zig", fresh: maturin.clone(), again: maturin, checkout: maturin_checkout },
-        Contender { name: "pip wheel .", fresh: pip.clone(), again: pip, checkout: pip_checkout },
+        Contender {
+            touched: contender::TOUCHED,
+            remembers: true,
+            name: "maturin build --zig",
+            fresh: maturin.clone(),
+            again: maturin,
+            checkout: maturin_checkout,
+        },
+        Contender {
+            touched: contender::TOUCHED,
+            remembers: true,
+            name: "pip wheel .",
+            fresh: pip.clone(),
+            again: pip,
+            checkout: pip_checkout,
+        },
     ])
 }

@@ -59,7 +59,7 @@ pub(super) fn execute(output: &Output) -> Result<Outcome> {
     output.step("measure", "what looking costs");
     let look = Look::measure(&contenders[0])?;
     std::fs::remove_dir_all(&scratch)?;
-    let mut outcome = contender::outcome(&rows);
+    let mut outcome = contender::outcome(&rows, "one Rust file");
     outcome.text += &look.render();
     outcome.json["check_s"] = json!(look.check_s);
     outcome.json["check_with_more_files_s"] = json!(look.check_with_more_files_s);
@@ -102,18 +102,29 @@ impl Machine {
         let pip = in_checkout(pip, &with_pip);
         Ok(vec![
             Contender {
+                touched: contender::TOUCHED,
+                remembers: true,
                 name: "cargo xtask develop",
                 fresh: develop(Process::new("cargo").arg("xtask")),
                 again: develop(Process::new(ours.join("target/debug/xtask"))),
                 checkout: ours.clone(),
             },
             Contender {
+                touched: contender::TOUCHED,
+                remembers: true,
                 name: "maturin develop --uv",
                 fresh: maturin.clone(),
                 again: maturin,
                 checkout: with_maturin.clone(),
             },
-            Contender { name: "pip install -e .", fresh: pip.clone(), again: pip, checkout: with_pip.clone() },
+            Contender {
+                touched: contender::TOUCHED,
+                remembers: true,
+                name: "pip install -e .",
+                fresh: pip.clone(),
+                again: pip,
+                checkout: with_pip.clone(),
+            },
         ])
     }
 }

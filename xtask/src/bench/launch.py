@@ -82,6 +82,42 @@ double raw_threads(launch_t call, set_t set, void *context, void *function, size
     clock_gettime(CLOCK_MONOTONIC, &end);
     return ((end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec)) / (count * threads);
 }
+
+static void launch_one(launch_t call, void *function, size_t bytes) {
+    static char block[4096];
+    void *extra[] = {(void *)1, block, (void *)2, &bytes, NULL};
+    call(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra);
+}
+
+/* Functions for Python that launch and look at none of their arguments: the least that any library can take. */
+struct method { const char *name; void *function; int flags; const char *doc; };
+extern void *PyEval_SaveThread(void), PyEval_RestoreThread(void *), Py_IncRef(void *), *PyCFunction_NewEx(struct method *, void *, void *);
+
+static launch_t the_call;
+static void *the_function, *the_answer;
+static size_t the_bytes;
+
+static void *attached(void *self, void *const *arguments, size_t count) {
+    launch_one(the_call, the_function, the_bytes);
+    Py_IncRef(the_answer);
+    return the_answer;
+}
+
+static void *detached(void *self, void *const *arguments, size_t count) {
+    void *thread = PyEval_SaveThread();
+    launch_one(the_call, the_function, the_bytes);
+    PyEval_RestoreThread(thread);
+    Py_IncRef(the_answer);
+    return the_answer;
+}
+
+/* 128 is METH_FASTCALL. */
+static struct method methods[] = {{"attached", attached, 128, 0}, {"detached", detached, 128, 0}};
+
+void *least(int is_detached, launch_t call, void *function, size_t bytes, void *answer) {
+    the_call = call, the_function = function, the_bytes = bytes, the_answer = answer;
+    return PyCFunction_NewEx(&methods[is_detached], 0, 0);
+}
 """
 
 #: The kernels that do nothing: their parameters are so many 64-bit words, or what follows the name.
@@ -137,6 +173,13 @@ class Raw:
         return lambda count: self.library.raw(
             self.launch, function, ctypes.c_size_t(8 * words), ctypes.c_long(count)
         )
+
+    def least(self, name, words, is_detached):
+        """A function for Python that launches and does nothing else, with the thread detached from the interpreter or not."""
+        make = ctypes.PyDLL(self.library._name, handle=self.library._handle).least
+        make.restype = ctypes.py_object
+        make.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.py_object]
+        return make(is_detached, self.launch, self.function(name), 8 * words, None)
 
     def measure_threads(self, name, words, threads):
         function = self.function(name)
@@ -266,6 +309,8 @@ def ours(cuwheel, raw, tensors):
     scalars = module.kernel("scalars", ("int64", "float64"))[GRID, BLOCK]
     yield Contender(ARRAYS, "raw", raw.measure("pointers3", 3))
     yield Contender(ARRAYS, "cuwheel, configured once", calls(configured, *arrays))
+    yield Contender(ARRAYS, "a function in C that launches only", calls(raw.least("pointers3", 3, False), *arrays))
+    yield Contender(ARRAYS, "the same, detached meanwhile", calls(raw.least("pointers3", 3, True), *arrays))
 
     first, second, third = arrays
 
