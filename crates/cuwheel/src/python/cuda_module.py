@@ -5,5 +5,6 @@ from importlib import import_module
 from @CHOICE@ import MAJOR as _MAJOR
 
 _module = import_module(f"{__package__}._cu{_MAJOR}.@NAME@")
-__doc__ = _module.__doc__
-globals().update((name, value) for name, value in vars(_module).items() if name == "__all__" or not name.startswith("__"))
+# What the import system gave to this module stays.
+_own = {"__name__", "__package__", "__loader__", "__spec__", "__file__", "__cached__", "__builtins__"}
+globals().update((name, value) for name, value in vars(_module).items() if name not in _own)

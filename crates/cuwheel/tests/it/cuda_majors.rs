@@ -77,7 +77,7 @@ fn a_wheel_is_built_for_each_version_with_the_version_in_its_name() {
 
 /// What `small._native` says in an environment.
 fn said(python: &Path, variables: &[(&str, &Path)]) -> Ran {
-    let script = "import threading, small._native, small._cuda_major\n\
+    let script = "import small._native, small._cuda_major\n\
                   print(small._native.__doc__, small._cuda_major.MAJOR, small._native.__name__)";
     let mut command = Command::new(python);
     command.args(["-I", "-c", script]).env_remove("SMALL_CUDA_MAJOR").envs(variables.iter().copied());
