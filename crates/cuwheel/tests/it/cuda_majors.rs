@@ -77,8 +77,20 @@ fn a_wheel_is_built_for_each_version_with_the_version_in_its_name() {
 
 /// What `small._native` says in an environment.
 fn said(python: &Path, variables: &[(&str, &Path)]) -> Ran {
-    let script = "import small._native, small._cuda_major\n\
-                  print(small._native.__doc__, small._cuda_major.MAJOR, small._native.__name__)";
+    // All names are there for every thread, whichever begins the import.
+    let script = "\
+import importlib, threading
+start, seen = threading.Barrier(16), []
+def work():
+    start.wait()
+    seen.append(importlib.import_module('small._native').__doc__)
+threads = [threading.Thread(target=work) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+import small._native, small._cuda_major
+assert seen == [small._native.__doc__] * 16, seen
+print(small._native.__doc__, small._cuda_major.MAJOR, small._native.__name__)
+";
     let mut command = Command::new(python);
     command.args(["-I", "-c", script]).env_remove("SMALL_CUDA_MAJOR").envs(variables.iter().copied());
     run(&mut command)
