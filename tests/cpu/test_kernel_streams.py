@@ -58,6 +58,29 @@ def test_a_launch_is_on_the_stream_of_another_library(driver):
     assert (launched_on(driver), driver.calls("cuEventRecord")) == (stream.handle, 0)
 
 
+class Exporting(Described):
+    """One that has `__dlpack__` too, as arrays of CuPy have: it makes the consumer's stream wait."""
+
+    def __dlpack_device__(self):
+        return self.owner.__dlpack_device__()
+
+    def __dlpack__(self, **arguments):
+        return self.owner.__dlpack__(**arguments)
+
+
+def test_a_library_that_says_its_stream_is_not_asked_to_make_another_one_wait(driver):
+    kernel, stream = pair(), Stream()
+    foreign = Exporting(array(stream), stream)
+    driver.reset()
+    kernel[1, 1](foreign, foreign)
+    assert (launched_on(driver), driver.calls(*ORDERS)) == (stream.handle, 0)
+    # A type that the CUDA array interface has no name for goes through DLPack.
+    foreign.__cuda_array_interface__["typestr"] = "<V4"
+    kernel[1, 1](foreign, foreign)
+    assert (launched_on(driver), driver.calls("cuStreamWaitEvent")) == (0, 2)
+    Stream(0).synchronize()
+
+
 def test_arrays_of_several_streams_are_ordered_with_the_launch_and_wait_for_it(driver):
     kernel, first, second = pair(), Stream(), Stream()
     x, y = array(first), array(second)

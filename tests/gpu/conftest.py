@@ -52,6 +52,17 @@ def torch():
 
 
 @pytest.fixture
+def cupy():
+    try:
+        cupy = importlib.import_module("cupy")
+    except Exception as error:  # as above
+        pytest.skip(f"cupy cannot be imported: {type(error).__name__}: {error}")
+    if not cupy.cuda.is_available():
+        pytest.skip("this CuPy finds no device")
+    return cupy
+
+
+@pytest.fixture
 def busy(torch):
     """A function that keeps a stream busy for a while, so that work which does not wait for it comes too early."""
 

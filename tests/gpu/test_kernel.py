@@ -230,6 +230,35 @@ def test_a_launch_in_a_graph(module, x):
     assert driver.cuGraphExecDestroy(instance) == driver.cuGraphDestroy(graph) == 0
 
 
+def test_a_launch_with_arrays_of_cupy_is_on_the_stream_that_cupy_works_on(module, x, cupy):
+    kernel = module.kernel("saxpy")
+    device_x, device_y = cupy.asarray(x), cupy.zeros(COUNT, "float32")
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        for _ in range(20):
+            # Each addition is behind the launch before it, and the launch behind the addition.
+            device_y += 1
+            kernel[(COUNT + 255) // 256, 256](device_y, device_x, 1.0, COUNT)
+    stream.synchronize()
+    np.testing.assert_allclose(cupy.asnumpy(device_y), 20 + 20 * x, rtol=1e-4)
+
+
+def test_a_launch_with_arrays_of_cupy_in_a_graph(module, x, cupy):
+    kernel = module.kernel("saxpy")
+    device_x, device_y = cupy.asarray(x), cupy.zeros(COUNT, "float32")
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        kernel[(COUNT + 255) // 256, 256](device_y, device_x, 1.0, COUNT)
+        graph = stream.end_capture()
+    for _ in range(3):
+        graph.launch(stream)
+    stream.synchronize()
+    np.testing.assert_allclose(cupy.asnumpy(device_y), 3 * x, rtol=1e-5)
+
+
 def test_cooperative_launches_and_clusters(module, x):
     kernel = module.kernel("saxpy")
     device_x, device_y = cuwheel.asarray(x), cuwheel.zeros(COUNT, "float32")

@@ -62,6 +62,13 @@ fn otherwise(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>, first:
     if let Some(error) = first {
         attempts.add::<()>(object, || Err(error))?;
     }
+    // `__dlpack__` does not say which stream its producer works on, and has the consumer's wait for it, which a producer that
+    // records a CUDA graph must not be asked for. What goes wrong here does so again below, or does not matter.
+    if let WorkOn::Producers = stream
+        && let Some(array) = Attempts::default().add(object, || with_own_stream(object, known))?
+    {
+        return Ok(array);
+    }
     if let Some(array) = attempts.add(object, || through_method(object, known, stream))? {
         return Ok(array);
     }
@@ -168,6 +175,18 @@ fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -
         None => stream.consumer(device),
     };
     Ok(Some(array.with_stream(consumer)))
+}
+
+/// The array on the stream that its CUDA array interface names, if it has one and that names one. What NumPy has no name for,
+/// such as bfloat16, is bytes there, and left to DLPack.
+fn with_own_stream(object: &Bound<'_, PyAny>, known: Known) -> PyResult<Option<Array>> {
+    let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
+    let Some(stream) = described.ready_on else { return Ok(None) };
+    if let DType::Opaque(_) = described.array.dtype() {
+        return Ok(None);
+    }
+    refuse_lazy_array(object, known, &described.array)?;
+    Ok(Some(described.array.with_stream(stream)))
 }
 
 fn through_interface(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
