@@ -17,6 +17,7 @@ use crate::requirements::requirement_name;
 use crate::wheel_headers::Head;
 use crate::wheel_writer::{self, Archive, Writer};
 
+/// Both are Python as they are, with names that are replaced.
 const CHOICE: &str = include_str!("../python/cuda_choice.py");
 const MODULE: &str = include_str!("../python/cuda_module.py");
 
@@ -154,7 +155,8 @@ fn python_files(modules: &[ExtensionModule], parts: &[Part], settings: &CudaSett
         let (top, _) = module.path().split_once('/').expect("modules outside of packages are refused");
         let (package, name) = module.module().rsplit_once('.').expect("modules outside of packages are refused");
         tops.insert(top);
-        let stub = MODULE.replace("@CHOICE@", &format!("{top}.{CHOICE_MODULE}")).replace("@NAME@", name);
+        let stub =
+            MODULE.replace("choice_of_package", &format!("{top}.{CHOICE_MODULE}")).replace("name_of_module", name);
         files.push((format!("{}/{name}.py", package.replace('.', "/")), stub));
         directories.extend(parts.iter().map(|part| (place(module, part.major).directory, part.major)));
     }
@@ -170,8 +172,9 @@ fn python_files(modules: &[ExtensionModule], parts: &[Part], settings: &CudaSett
             let _ = write!(libraries, "{}{}: {names:?}", if index == 0 { "" } else { ", " }, part.major);
         }
         libraries.push('}');
-        let choice =
-            CHOICE.replace("@VARIABLE@", &format!("{distribution}_CUDA_MAJOR")).replace("@LIBRARIES@", &libraries);
+        let choice = CHOICE
+            .replace("NAME_CUDA_MAJOR", &format!("{distribution}_CUDA_MAJOR"))
+            .replace("{0: [\"library\"]}", &libraries);
         files.push((format!("{top}/{CHOICE_MODULE}.py"), choice));
     }
     files
@@ -251,7 +254,7 @@ mod tests {
         assert_eq!(wheel.read("my_ext/sub/_cu12/_native.abi3.so").unwrap(), b"for 12");
         let read = |path: &str| String::from_utf8(wheel.read(path).unwrap()).unwrap();
         let module = read("my_ext/sub/_native.py");
-        assert!(module.contains("from my_ext._cuda_major import") && !module.contains('@'), "{module}");
+        assert!(module.contains("from my_ext._cuda_major import") && !module.contains("name_of_module"), "{module}");
         let choice = read("my_ext/_cuda_major.py");
         assert!(choice.contains("VARIABLE = \"MY_EXT_CUDA_MAJOR\""), "{choice}");
         assert!(choice.contains("LIBRARIES = {12: [\"nvidia-nvrtc-cu12\"], 13: []}"), "{choice}");

@@ -9,9 +9,9 @@ import ctypes
 import os
 from importlib import metadata
 
-VARIABLE = "@VARIABLE@"
+VARIABLE = "NAME_CUDA_MAJOR"
 #: The distributions that each version's modules are linked to.
-LIBRARIES = @LIBRARIES@
+LIBRARIES = {0: ["library"]}
 
 
 def _driver_major():
