@@ -46,8 +46,10 @@ mod headers;
 mod interpreter;
 mod kernels;
 mod shim;
+mod unwind_table;
 
 pub use environment::{INTERPRETER_VARIABLES, NUMPY_INCLUDE, PYTHON_INCLUDE};
 pub use error::Error;
 pub use kernels::{ARCHITECTURES_VARIABLE, CUDA_MAJOR_VARIABLE, JOBS_VARIABLE, Kernels, KernelsError, Unsupported};
 pub use shim::NumpyShim;
+pub use unwind_table::leave_out_unwind_table;

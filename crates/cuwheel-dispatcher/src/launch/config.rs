@@ -197,6 +197,22 @@ fn launched_with(cluster: Option<&Extent>) -> String {
 const SMALLER_BLOCKS: &str = "use smaller blocks, and more of them";
 
 impl LaunchConfig {
+    /// A launch with nothing but blocks and their threads.
+    pub const fn new(grid: Extent, block: Extent) -> Self {
+        Self { grid, block, shared_bytes: 0, cluster: None, cooperative: false, attributes: LaunchAttributes::NONE }
+    }
+
+    /// Blocks in a row, each with a row of threads.
+    pub fn linear(blocks: u32, threads: u32) -> Result<Self, ConfigError> {
+        Ok(Self::new(Extent::new("grid", &[blocks])?, Extent::new("block", &[threads])?))
+    }
+
+    /// The same with dynamic shared memory for each block.
+    #[must_use]
+    pub const fn with_shared_bytes(self, shared_bytes: u32) -> Self {
+        Self { shared_bytes, ..self }
+    }
+
     /// Whether there is nothing but grid, block and shared memory.
     #[inline]
     pub fn is_plain(&self) -> bool {

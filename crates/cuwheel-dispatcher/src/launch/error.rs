@@ -3,7 +3,7 @@
 use cuwheel_device_array::{Classified, CudaError, DriverError, ErrorKind};
 use thiserror::Error;
 
-use super::{ConfigError, ImageError, SignatureError};
+use super::{ArgumentError, ConfigError, ImageError, Kernel, MixedDevices, Parameter, SignatureError};
 
 /// Any error of modules, kernels and launches.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -18,6 +18,22 @@ pub enum LaunchError {
     /// A signature that is not the kernel's.
     #[error(transparent)]
     Signature(#[from] SignatureError),
+    /// A value that is none for its parameter.
+    #[error(transparent)]
+    Argument(Box<Argument>),
+    /// More or fewer arguments than parameters.
+    #[error("kernel {kernel:?} takes {expected} arguments, and {given} are given")]
+    Count {
+        /// The kernel.
+        kernel: String,
+        /// The number of its parameters.
+        expected: usize,
+        /// The arguments that were given.
+        given: usize,
+    },
+    /// Arrays of several devices.
+    #[error(transparent)]
+    Devices(#[from] MixedDevices),
     /// The driver, where there is nothing to add to what it says.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -38,6 +54,33 @@ pub struct Refusal {
     pub remedy: String,
 }
 
+/// Which argument of a launch does not fit, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{place}: {error}")]
+pub struct Argument {
+    /// Which one, in words: `argument 0 (x) of kernel "saxpy"`.
+    pub place: String,
+    /// What is wrong with it.
+    pub error: ArgumentError,
+}
+
+impl Argument {
+    /// The words for an argument of a kernel.
+    pub fn place(kernel: &Kernel, position: usize, parameter: &Parameter) -> String {
+        let kernel = kernel.name();
+        match &parameter.name {
+            Some(name) => format!("argument {position} ({name}) of kernel {kernel:?}"),
+            None => format!("argument {position} of kernel {kernel:?}"),
+        }
+    }
+
+    /// The error of a launch whose argument at `position` does not fit.
+    #[cold]
+    pub fn refused(kernel: &Kernel, position: usize, parameter: &Parameter, error: ArgumentError) -> LaunchError {
+        LaunchError::Argument(Box::new(Self { place: Self::place(kernel, position, parameter), error }))
+    }
+}
+
 impl LaunchError {
     /// Adds to the driver's own error what was being done, and the remedy; other errors say it already.
     pub(super) fn refused(error: DriverError, what: impl FnOnce() -> String, remedy: impl FnOnce() -> String) -> Self {
@@ -54,7 +97,9 @@ impl LaunchError {
 impl Classified for LaunchError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Image(_) | Self::Config(_) | Self::Signature(_) => ErrorKind::Value,
+            Self::Image(_) | Self::Config(_) | Self::Signature(_) | Self::Devices(_) => ErrorKind::Value,
+            Self::Argument(argument) => argument.error.kind(),
+            Self::Count { .. } => ErrorKind::Type,
             Self::Driver(error) => error.kind(),
             Self::Refused(refusal) => DriverError::Cuda(refusal.error.clone()).kind(),
         }

@@ -6,6 +6,8 @@ use cuwheel_device_array::stream::CaptureStatus;
 use cuwheel_device_array::{ArrayView, Device, DriverError, Event, MemoryKind, Stream, stream};
 use smallvec::SmallVec;
 
+use super::{Arguments, Kernel, LaunchConfig, LaunchError};
+
 /// Where a launch goes: a device, a stream, and the streams that it has to be ordered with.
 ///
 /// The launch comes after what is on the streams of all arrays. On a stream that the caller named, what is put on those
@@ -89,6 +91,49 @@ impl Placement {
     #[inline]
     pub fn stream(&self, device: Device) -> Stream {
         self.stream.clone().unwrap_or_else(|| stream::current(device))
+    }
+
+    /// Puts a launch on the stream, in order with the streams of the arrays. Nothing is waited for. Returns a mark if what
+    /// keeps the arrays' memory has to be kept until it is reached.
+    ///
+    /// # Safety
+    /// As for [`Kernel::launch`]; every array among the arguments was added. Their memory is there until the mark is reached
+    /// or, without a mark, until work that ends it, which is behind the launch on the stream of its array.
+    #[inline]
+    pub unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        arguments: &Arguments,
+        config: &LaunchConfig,
+    ) -> Result<Option<Event>, LaunchError> {
+        let device = self.device()?;
+        let stream = self.stream(device);
+        if self.is_simple() {
+            // SAFETY: as the caller promises.
+            unsafe { kernel.launch(arguments, config, device, &stream) }?;
+            return Ok(None);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.launch_ordered(kernel, arguments, config, (device, &stream)) }
+    }
+
+    /// A launch on a stream that is not that of all arrays.
+    ///
+    /// # Safety
+    /// As for [`launch`](Self::launch).
+    #[cold]
+    unsafe fn launch_ordered(
+        &self,
+        kernel: &Kernel,
+        arguments: &Arguments,
+        config: &LaunchConfig,
+        (device, stream): (Device, &Stream),
+    ) -> Result<Option<Event>, LaunchError> {
+        self.order_before(device, stream)?;
+        // SAFETY: as the caller promises; the streams of the arrays wait for the launch, or a mark is returned.
+        unsafe { kernel.launch(arguments, config, device, stream) }?;
+        self.order_behind(device, stream)?;
+        if self.must_keep_arguments() { Ok(self.mark(device, stream)?) } else { Ok(None) }
     }
 
     /// Whether there is nothing to be ordered with.

@@ -6,3 +6,4 @@ mod fingerprint;
 mod launch;
 mod specialize;
 mod threads;
+mod typed_launch;

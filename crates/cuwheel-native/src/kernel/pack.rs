@@ -1,9 +1,9 @@
 //! One argument into its parameter.
 
-use cuwheel_device_array::{Array, ArrayView, DType, stream};
-use cuwheel_dispatcher::launch::{Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement};
-use cuwheel_exchange::AnyArray;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use cuwheel_device_array::{Array, ArrayView, stream};
+use cuwheel_dispatcher::launch::{Argument, Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement};
+use cuwheel_exchange::{AnyArray, exception_of};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
@@ -47,14 +47,14 @@ impl Packing<'_, '_> {
         known: Option<&mut Found<'_, '_>>,
     ) -> PyResult<()> {
         let own = match known {
-            Some(Found::Foreign(array)) => return self.add_known(position, parameter, &value, array),
+            Some(Found::Foreign(array)) => return self.add_known(position, parameter, array),
             Some(Found::Own(own)) => Some(*own),
             Some(Found::Value) | None => value.cast::<DeviceArray>().ok(),
         };
         if let Some(own) = own {
             let view: &ArrayView = &own.get().array;
             // Of our own arrays the memory may be used on another stream than the one that this thread works on.
-            return self.add_array(position, parameter, &value, view, true);
+            return self.add_array(position, parameter, view, true);
         }
         match parameter.kind {
             ParameterType::Scalar(dtype) => match scalar::pack(&value, dtype) {
@@ -99,117 +99,32 @@ impl Packing<'_, '_> {
                 return Err(no_array(&place, Some(&kind), &value, error));
             }
         };
-        self.add_array(position, parameter, &value, &array, false)?;
+        self.add_array(position, parameter, &array, false)?;
         self.shares.extend(array.into_share());
         Ok(())
     }
 
     /// One that was looked at. Apart, so that what it shares with the others stays a part of these.
     #[inline(never)]
-    fn add_known(
-        &mut self,
-        position: usize,
-        parameter: &Parameter,
-        value: &Bound<'_, PyAny>,
-        array: &mut AnyArray<'_, '_>,
-    ) -> PyResult<()> {
-        self.add_array(position, parameter, value, array, false)?;
+    fn add_known(&mut self, position: usize, parameter: &Parameter, array: &mut AnyArray<'_, '_>) -> PyResult<()> {
+        self.add_array(position, parameter, array, false)?;
         self.shares.extend(array.take_share());
         Ok(())
     }
 
     #[inline]
-    fn add_array(
-        &mut self,
-        position: usize,
-        parameter: &Parameter,
-        value: &Bound<'_, PyAny>,
-        array: &ArrayView,
-        is_own: bool,
-    ) -> PyResult<()> {
-        let (fits, is_const) = match parameter.kind {
-            ParameterType::Pointer { dtype, is_const } => (dtype.is_none_or(|dtype| dtype == array.dtype()), is_const),
-            ParameterType::View { dtype, ndim, is_const } => (dtype == array.dtype() && ndim == array.ndim(), is_const),
-            ParameterType::Unknown { size_bytes } => (size_bytes == size_of::<u64>(), false),
-            ParameterType::Scalar(_) => (false, false),
-        };
-        if !fits || array.is_read_only() && !is_const {
-            return Err(self.refused_array(position, parameter, value, array));
-        }
-        self.arguments.set_at(parameter.offset_bytes, &array.pointer().to_ne_bytes());
-        if let ParameterType::View { .. } = parameter.kind {
-            self.add_layout(position, parameter, value.py(), array)?;
+    fn add_array(&mut self, position: usize, parameter: &Parameter, array: &ArrayView, is_own: bool) -> PyResult<()> {
+        if let Err(error) = self.arguments.set_array(parameter, array) {
+            return Err(exception_of(self.args.py(), Argument::refused(self.kernel, position, parameter, error)));
         }
         let current = || stream::current(array.device());
         let current: Option<&dyn Fn() -> _> = if is_own { Some(&current) } else { None };
         self.placement.add(array, current).map_err(|MixedDevices| place::mixed_devices(self.kernel, self.args))
     }
 
-    /// Shape and strides behind the pointer, as the structure of the C++ header has them.
-    fn add_layout(
-        &mut self,
-        position: usize,
-        parameter: &Parameter,
-        py: Python<'_>,
-        array: &ArrayView,
-    ) -> PyResult<()> {
-        let Some(strides) = array.strides_elements() else {
-            let message = format!(
-                "{}: the strides of the array are no multiples of its elements; copy it first",
-                self.place(position, parameter)
-            );
-            return Err(exception::new::<PyValueError>(py, message));
-        };
-        let mut offset = parameter.offset_bytes + size_of::<u64>();
-        for number in array.shape().iter().chain(strides) {
-            self.arguments.set_at(offset, &number.to_ne_bytes());
-            offset += size_of::<i64>();
-        }
-        Ok(())
-    }
-
     /// Which argument a message is about.
     fn place(&self, position: usize, parameter: &Parameter) -> String {
-        let kernel = self.kernel.name();
-        match &parameter.name {
-            Some(name) => format!("argument {position} ({name}) of kernel {kernel:?}"),
-            None => format!("argument {position} of kernel {kernel:?}"),
-        }
-    }
-
-    #[cold]
-    fn refused_array(
-        &self,
-        position: usize,
-        parameter: &Parameter,
-        value: &Bound<'_, PyAny>,
-        array: &ArrayView,
-    ) -> PyErr {
-        let py = value.py();
-        let (place, kind) = (self.place(position, parameter), parameter.kind);
-        let elements = |dtype: DType| format!("{}-dimensional array of {dtype}", array.ndim());
-        let message = match kind {
-            ParameterType::Scalar(dtype) => format!("{place}: an array is no number, and the parameter is {dtype}"),
-            ParameterType::Unknown { size_bytes } if size_bytes != size_of::<u64>() => format!(
-                "{place}: an array is passed by its address, which takes 8 bytes, and the parameter takes {size_bytes}; give \
-                 the kernel a signature if the parameter is a structure"
-            ),
-            ParameterType::Pointer { dtype: Some(dtype), .. } if dtype != array.dtype() => {
-                format!("{place}: the array has elements of type {}, and the parameter is {kind}", array.dtype())
-            }
-            ParameterType::View { dtype, ndim, .. } if dtype != array.dtype() || ndim != array.ndim() => {
-                format!("{place}: a {} was given, and the parameter is {kind}", elements(array.dtype()))
-            }
-            _ => {
-                let message = format!(
-                    "{place}: the array is read-only, and the kernel may write to it; if it does not, say so in the \
-                     signature: {}",
-                    with_const(kind)
-                );
-                return exception::new::<PyValueError>(py, message);
-            }
-        };
-        exception::new::<PyTypeError>(py, message)
+        Argument::place(self.kernel, position, parameter)
     }
 }
 
@@ -233,14 +148,4 @@ pub(super) fn no_array(place: &str, parameter: Option<&str>, value: &Bound<'_, P
         Ok(_) => error,
         Err(failed) => failed,
     }
-}
-
-/// The type of a parameter that is only read, as it is written.
-fn with_const(kind: ParameterType) -> String {
-    let constant = match kind {
-        ParameterType::Pointer { dtype, .. } => ParameterType::Pointer { dtype, is_const: true },
-        ParameterType::View { dtype, ndim, .. } => ParameterType::View { dtype, ndim, is_const: true },
-        _ => ParameterType::Pointer { dtype: None, is_const: true },
-    };
-    format!("\"{constant}\"")
 }

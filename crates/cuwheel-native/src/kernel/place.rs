@@ -1,7 +1,7 @@
 //! A launch out of the arguments of a call.
 
-use cuwheel_device_array::{Device, Event, Stream, hold_until};
-use cuwheel_dispatcher::launch::{Arguments, Kernel, LaunchConfig, LaunchError, Placement, Signature};
+use cuwheel_device_array::{Device, Stream, hold_until};
+use cuwheel_dispatcher::launch::{Arguments, Kernel, LaunchConfig, Placement, Signature};
 use cuwheel_exchange::{AnyArray, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -36,48 +36,17 @@ pub(super) fn launch(
         packing.add(position, parameter, args.get_borrowed_item(position)?, known)?;
     }
     let Packing { arguments, placement, .. } = &packing;
-    let mark = py.detach(|| submit(kernel, config, arguments, placement)).map_err(|error| exception_of(py, error))?;
+    let launch = || {
+        // SAFETY: the arrays are alive, since the caller has their owners or shares of them, and work that ends their memory
+        // is behind the launch on its stream. What the kernel does with them is for who wrote it; who names a stream by a
+        // number vouches for it.
+        unsafe { placement.launch(kernel, arguments, config) }
+    };
+    let mark = py.detach(launch).map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
         hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
     }
     Ok(())
-}
-
-/// Everything that needs no Python. Returns a mark if the arguments have to be kept until it is reached.
-#[inline]
-fn submit(
-    kernel: &Kernel,
-    config: &LaunchConfig,
-    arguments: &Arguments,
-    placement: &Placement,
-) -> Result<Option<Event>, LaunchError> {
-    let device = placement.device()?;
-    let stream = placement.stream(device);
-    if placement.is_simple() {
-        // SAFETY: the arrays are alive, since the caller has their owners or shares of them, and work that ends their memory
-        // is behind the launch on its stream. What the kernel does with them is for who wrote it; who names a stream by a
-        // number vouches for it.
-        unsafe { kernel.launch(arguments, config, device, &stream) }?;
-        return Ok(None);
-    }
-    ordered(kernel, config, arguments, placement, device, &stream)
-}
-
-/// A launch on a stream that is not that of all arrays.
-#[cold]
-fn ordered(
-    kernel: &Kernel,
-    config: &LaunchConfig,
-    arguments: &Arguments,
-    placement: &Placement,
-    device: Device,
-    stream: &Stream,
-) -> Result<Option<Event>, LaunchError> {
-    placement.order_before(device, stream)?;
-    // SAFETY: as in `submit`; the streams of the arrays wait for the launch, or the arguments are kept until it is done.
-    unsafe { kernel.launch(arguments, config, device, stream) }?;
-    placement.order_behind(device, stream)?;
-    if placement.must_keep_arguments() { Ok(placement.mark(device, stream)?) } else { Ok(None) }
 }
 
 #[cold]
