@@ -43,6 +43,8 @@ mod tensor;
 pub mod timing;
 
 pub use any_array::{AnyArray, OwnedArray, describe};
+/// What an [`AnyArray`] dereferences to: address, shape, strides, data type, device and stream, without Python.
+pub use cuwheel_device_array::ArrayView;
 pub use cuda_interface::cuda_array_interface;
 pub use dunder::{DlpackArguments, dlpack};
 pub use error::{cuda_error_class, exception as exception_of};

@@ -67,10 +67,16 @@ pub fn suggested_patterns(files: &[PathBuf]) -> Vec<String> {
     files.iter().map(pattern).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// Whether a file below a crate is a source of it: tests are not, nor are the sources of a crate inside, such as an xtask.
 fn is_compiled_rust(crate_directory: &Path, file: &Path) -> bool {
     let inside = file.strip_prefix(crate_directory).unwrap_or(file);
     file.extension().is_some_and(|extension| extension == "rs")
         && !["tests", "benches", "examples"].iter().any(|directory| inside.starts_with(directory))
+        && !file
+            .ancestors()
+            .skip(1)
+            .take_while(|directory| *directory != crate_directory)
+            .any(|directory| directory.join("Cargo.toml").is_file())
 }
 
 /// The files that uv looks at.
@@ -119,6 +125,8 @@ mod tests {
             write(source, "");
         }
         write("tests/it.rs", "");
+        write("xtask/Cargo.toml", "[package]\nname = 'xtask'\n");
+        write("xtask/src/main.rs", "");
         Project::open(directory).unwrap()
     }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, develop, doctor, lock, overlay, repair, test, test_gpu};
+use crate::commands::{build_wheel, check_wheel, develop, doctor, lock, new, overlay, repair, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -53,6 +53,8 @@ pub enum Command {
     Doctor(doctor::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
     Lock(lock::Arguments),
+    /// Make a project with CUDA kernels that builds, tests and packages at once
+    New(new::Arguments),
 }
 
 /// What every command takes.
@@ -121,6 +123,7 @@ pub fn run(command: &Command) -> ExitCode {
         Command::Overlay(arguments) => ("overlay", &arguments.common),
         Command::Doctor(arguments) => ("doctor", &arguments.common),
         Command::Lock(arguments) => ("lock", &arguments.common),
+        Command::New(arguments) => ("new", &arguments.common),
     };
     let output = common.output();
     finish(name, &output, dispatch(command, common, &output))
@@ -139,6 +142,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
         Command::Overlay(arguments) => overlay::execute(project()?, arguments, output),
         Command::Doctor(arguments) => doctor::execute(arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
+        Command::New(arguments) => new::execute(arguments, output),
     }
 }
 

@@ -5,6 +5,7 @@ pub mod check_wheel;
 pub mod develop;
 pub mod doctor;
 pub mod lock;
+pub mod new;
 pub mod overlay;
 pub mod repair;
 pub mod test;

@@ -34,6 +34,7 @@ pub mod library_owner;
 pub mod lock_file;
 pub mod manifest;
 pub mod maturin;
+pub mod new;
 pub mod output;
 pub mod overlay;
 pub mod patchelf;

@@ -352,7 +352,8 @@ fn forward<R: Read + Send + 'static>(pipe: Option<R>, sender: Sender<Line>, wrap
     });
 }
 
-fn quote(argument: &OsStr) -> String {
+/// An argument as a person would type it in a shell.
+pub fn quote(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%~[]".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -16,7 +16,35 @@ macro_rules! embedded {
 }
 
 /// Every template, in the order of paths.
-const TEMPLATES: &[Template] = embedded![];
+const TEMPLATES: &[Template] = embedded![
+    "extension/.cargo/config.toml",
+    "extension/.gitignore",
+    "extension/Cargo.toml.template",
+    "extension/README.md",
+    "extension/build.rs",
+    "extension/kernels/saxpy.cu",
+    "extension/kernels/sum.cu",
+    "extension/pyproject.toml",
+    "extension/python/__package__/__init__.py",
+    "extension/python/__package__/_native.pyi",
+    "extension/python/__package__/py.typed",
+    "extension/src/device.rs",
+    "extension/src/grid.rs",
+    "extension/src/host.rs",
+    "extension/src/kernels.rs",
+    "extension/src/lib.rs",
+    "extension/src/shim.c",
+    "extension/tests/cpu/test_host_sum.py",
+    "extension/tests/cpu/test_package.py",
+    "extension/tests/gpu/conftest.py",
+    "extension/tests/gpu/test_kernels.py",
+    "extension/tests/grid.rs",
+    "extension/xtask/Cargo.toml.template",
+    "extension/xtask/src/main.rs",
+    "licenses/Apache-2.0.txt",
+    "licenses/BSD-3-Clause.txt",
+    "licenses/MIT.txt",
+];
 
 /// A text with places to fill in.
 #[derive(Clone, Copy, Debug)]

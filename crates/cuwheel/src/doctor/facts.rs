@@ -276,6 +276,7 @@ impl ProjectFacts {
         self.python.iter().filter(|file| file.is_for(Purpose::Build))
     }
 
+    /// Whether a distribution is a requirement of the build.
     pub(super) fn declares(&self, distribution: &str) -> bool {
         self.build_requires.iter().any(|placed| placed.requirement.name == distribution)
     }

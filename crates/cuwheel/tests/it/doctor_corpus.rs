@@ -102,7 +102,11 @@ fn sound_machine() -> (Machine, Needs) {
         uv: Some(UvOnPath { path: "/usr/bin/uv".into(), version: Some((0, 9, 0)) }),
         ..Machine::default()
     };
-    let needs = Needs { has_cuda_sources: true, architectures: vec![(90, "90".into(), "CMakeLists.txt".into(), 3)] };
+    let needs = Needs {
+        has_cuda_sources: true,
+        requires_compiler: false,
+        architectures: vec![(90, "90".into(), "CMakeLists.txt".into(), 3)],
+    };
     (machine, needs)
 }
 

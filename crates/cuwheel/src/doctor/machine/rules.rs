@@ -20,6 +20,8 @@ const BYTES_ON_DISK: u64 = 5 << 30;
 pub struct Needs {
     /// Whether CUDA sources are compiled.
     pub has_cuda_sources: bool,
+    /// Whether the compiler is a requirement of the build, and so is there when it is needed.
+    pub requires_compiler: bool,
     /// Architectures that are listed, each with its name and its place.
     pub architectures: Vec<(u32, String, String, usize)>,
 }
@@ -33,6 +35,8 @@ impl Needs {
             |declared: super::super::rules::Declared| (declared.number, declared.name, declared.path, declared.line);
         Self {
             has_cuda_sources: facts.has_cuda_sources(),
+            // The package for CUDA 12 has no nvcc.
+            requires_compiler: facts.declares("nvidia-cuda-nvcc"),
             architectures: architectures.into_iter().map(place).collect(),
         }
     }
@@ -77,14 +81,15 @@ fn check_toolkits(machine: &Machine, needs: &Needs, diagnosis: &mut Diagnosis) {
         let remedy = format!("take {variable} out of the environment, or have it lead to a toolkit");
         diagnosis.add(Finding::new(&catalog::TOOLKITS, message).with_remedy(remedy));
     }
+    let needs_toolkit = needs.has_cuda_sources && !needs.requires_compiler;
     let Some(first) = machine.toolkits.first() else {
-        if needs.has_cuda_sources {
+        if needs_toolkit {
             let message = format!("no nvcc was found; looked in {}", machine.searched.join(", "));
             diagnosis.add(Finding::new(&catalog::NO_TOOLKIT, message));
         }
         return;
     };
-    if needs.has_cuda_sources && chosen(machine).is_none() {
+    if needs_toolkit && chosen(machine).is_none() {
         let message = format!("{} has no nvcc, and nothing else has", first.root.display());
         diagnosis.add(Finding::new(&catalog::NO_TOOLKIT, message));
     }
@@ -202,4 +207,20 @@ fn check_uv(machine: &Machine, diagnosis: &mut Diagnosis) {
         },
     };
     diagnosis.add(Finding::new(&catalog::UV, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_that_the_build_requires_is_missed_nowhere() {
+        let rules = |requires_compiler| {
+            let needs = Needs { has_cuda_sources: true, requires_compiler, ..Needs::default() };
+            let mut diagnosis = Diagnosis::default();
+            check_toolkits(&Machine::default(), &needs, &mut diagnosis);
+            diagnosis.under(&cuwheel_inspect::rules::Policy::default()).len()
+        };
+        assert_eq!((rules(false), rules(true)), (1, 0));
+    }
 }

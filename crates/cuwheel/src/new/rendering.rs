@@ -1,0 +1,102 @@
+//! The files of a new project, made from the templates. Pure: nothing is written.
+
+use serde_json::{Value, json};
+
+use super::license::License;
+use super::name::ProjectName;
+use super::origin::Origin;
+use crate::error::Result;
+use crate::templates::Template;
+
+/// How the wheels of several majors of CUDA are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Wheels {
+    /// One for each, told apart by a suffix of the name
+    #[default]
+    Suffix,
+    /// One with the kernels of all
+    Merged,
+}
+
+impl Wheels {
+    /// As the setting is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Suffix => "suffix",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// Everything that decides what is in a project.
+#[derive(Clone, Debug)]
+pub struct ProjectOptions {
+    /// The name.
+    pub name: ProjectName,
+    /// The majors of CUDA, sorted.
+    pub cuda: Vec<u32>,
+    /// How their wheels are made.
+    pub wheels: Wheels,
+    /// Whether there is a C shim over NumPy's C API.
+    pub shim: bool,
+    /// The licence.
+    pub license: License,
+    /// Where cuwheel's crates come from.
+    pub origin: Origin,
+}
+
+/// A file of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedFile {
+    /// Its path in the project, with slashes.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The templates of projects.
+const DIRECTORY: &str = "extension";
+/// Cargo leaves directories with a Cargo.toml out of a package, so those of the templates have a suffix.
+const SUFFIX: &str = ".template";
+/// What belongs to the C shim.
+const OF_THE_SHIM: &[&str] = &["src/host.rs", "src/shim.c", "tests/cpu/test_host_sum.py"];
+
+/// All files of a project, in the order of their paths.
+pub fn render(options: &ProjectOptions) -> Result<Vec<RenderedFile>> {
+    let values = values(options)?;
+    let mut files = Vec::new();
+    for template in Template::below(DIRECTORY) {
+        let path = template.path.strip_prefix(DIRECTORY).and_then(|path| path.strip_prefix('/')).unwrap_or_default();
+        let path = path.strip_suffix(SUFFIX).unwrap_or(path).replace("__package__", &options.name.package());
+        if options.shim || !OF_THE_SHIM.contains(&path.as_str()) {
+            files.push(RenderedFile { path, text: template.render(&values)? });
+        }
+    }
+    let licenses = options.license.render(&values)?.into_iter();
+    files.extend(licenses.map(|(path, text)| RenderedFile { path, text }));
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+fn values(options: &ProjectOptions) -> Result<Value> {
+    let ProjectOptions { name, cuda, wheels, shim, license, origin } = options;
+    let quoted = |texts: &[String]| texts.iter().map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(", ");
+    let majors: Vec<String> = cuda.iter().map(ToString::to_string).collect();
+    let license_files: Vec<String> = license.file_names().map(str::to_owned).collect();
+    Ok(json!({
+        "name": name.distribution(),
+        "package": name.package(),
+        "crate_name": name.crate_name(),
+        "shim": shim,
+        "license": license.expression,
+        "license_files": quoted(&license_files),
+        "checkout": origin.root(),
+        "dependency": origin.dependencies()?,
+        "majors": quoted(&majors),
+        "wheels": wheels.name(),
+        "has_cuda_settings": *cuda != [13],
+        // NVIDIA publishes the compiler as Python packages from CUDA 13 on.
+        "has_packages": cuda.contains(&13),
+        "needs_toolkit": cuda.contains(&12),
+    }))
+}
