@@ -34,18 +34,24 @@ pub fn saxpy(
     out: AnyArray<'_, '_>,
 ) -> PyResult<()> {
     let arrays = [("x", &x), ("y", &y), ("out", &out)];
-    contiguous(&arrays)?;
+    check(&arrays, &out)?;
     if x.shape() != y.shape() || x.shape() != out.shape() {
         return Err(different_shapes(&arrays));
     }
     let (x, y, out): (&ArrayView, &ArrayView, &ArrayView) = (&x, &y, &out);
-    py.detach(|| launch_saxpy(a, x, y, out)).map_err(|error| exception_of(py, error))
+    py.detach(|| launch_saxpy(a, x, y, out))
+        .map_err(|error| exception_of(py, error))
 }
 
 fn launch_saxpy(a: f32, x: &ArrayView, y: &ArrayView, out: &ArrayView) -> Result<(), LaunchError> {
     let count = x.size();
     // Each argument is held against the type of its parameter, of arrays without elements too.
-    let launch = Launch::new(&SAXPY)?.number(count as i64)?.number(a)?.array(x)?.array(y)?.array(out)?;
+    let launch = Launch::new(&SAXPY)?
+        .number(count as i64)?
+        .number(a)?
+        .array(x)?
+        .array(y)?
+        .array(out)?;
     if count == 0 {
         return Ok(());
     }
@@ -71,37 +77,56 @@ fn launch_saxpy(a: f32, x: &ArrayView, y: &ArrayView, out: &ArrayView) -> Result
 #[pyfunction]
 pub fn sum(py: Python<'_>, x: AnyArray<'_, '_>, out: AnyArray<'_, '_>) -> PyResult<()> {
     let arrays = [("x", &x), ("out", &out)];
-    contiguous(&arrays)?;
+    check(&arrays, &out)?;
     let Some((&columns, leading)) = x.shape().split_last() else {
-        return Err(PyValueError::new_err("x has no dimension, and its last axis is added up"));
+        return Err(PyValueError::new_err(
+            "x has no dimension, and its last axis is added up",
+        ));
     };
     if leading != out.shape() {
         return Err(different_shapes(&arrays));
     }
     let (x, out): (&ArrayView, &ArrayView) = (&x, &out);
-    py.detach(|| launch_sum(columns, x, out)).map_err(|error| exception_of(py, error))
+    py.detach(|| launch_sum(columns, x, out))
+        .map_err(|error| exception_of(py, error))
 }
 
 fn launch_sum(columns: i64, x: &ArrayView, out: &ArrayView) -> Result<(), LaunchError> {
     let rows = out.size();
-    let launch = Launch::new(&SUM_ROWS)?.number(rows as i64)?.number(columns)?.array(x)?.array(out)?;
+    let launch = Launch::new(&SUM_ROWS)?
+        .number(rows as i64)?
+        .number(columns)?
+        .array(x)?
+        .array(out)?;
     if rows == 0 {
         return Ok(());
     }
-    let config = LaunchConfig::linear(grid::blocks(rows, 1), THREADS)?.with_shared_bytes(grid::doubles_bytes());
+    let config = LaunchConfig::linear(grid::blocks(rows, 1), THREADS)?
+        .with_shared_bytes(grid::doubles_bytes());
     // SAFETY: as above, with `rows` times `columns` elements of `x`, and the shared memory that the kernel uses.
     unsafe { launch.submit(&config) }?;
     Ok(())
 }
 
-fn contiguous(arrays: &[(&str, &AnyArray<'_, '_>)]) -> PyResult<()> {
-    match arrays.iter().find(|(_, array)| !array.is_c_contiguous()) {
-        Some((name, _)) => Err(PyValueError::new_err(format!("{name} is not contiguous; copy it first"))),
-        None => Ok(()),
+fn check(arrays: &[(&str, &AnyArray<'_, '_>)], out: &ArrayView) -> PyResult<()> {
+    if let Some((name, _)) = arrays.iter().find(|(_, array)| !array.is_c_contiguous()) {
+        return Err(PyValueError::new_err(format!(
+            "{name} is not contiguous; copy it first"
+        )));
     }
+    if out.is_read_only() {
+        return Err(PyValueError::new_err("out is read-only"));
+    }
+    Ok(())
 }
 
 fn different_shapes(arrays: &[(&str, &AnyArray<'_, '_>)]) -> PyErr {
-    let shapes: Vec<String> = arrays.iter().map(|(name, array)| format!("{name} {:?}", array.shape())).collect();
-    PyValueError::new_err(format!("the shapes do not go together: {}", shapes.join(", ")))
+    let shapes: Vec<String> = arrays
+        .iter()
+        .map(|(name, array)| format!("{name} {:?}", array.shape()))
+        .collect();
+    PyValueError::new_err(format!(
+        "the shapes do not go together: {}",
+        shapes.join(", ")
+    ))
 }

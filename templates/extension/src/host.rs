@@ -35,5 +35,9 @@ pub fn host_sum(array: &Bound<'_, PyAny>) -> PyResult<f64> {
 }
 
 fn checked(py: Python<'_>, status: c_int) -> PyResult<()> {
-    if status == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(py))
+    }
 }

@@ -5,7 +5,14 @@ mod grid;
 
 #[test]
 fn a_grid_covers_small_arrays_and_is_bounded_for_large_ones() {
-    for (items, expected) in [(0, 1), (1, 1), (256, 1), (257, 2), (1 << 20, 4096), (usize::MAX, 4096)] {
+    for (items, expected) in [
+        (0, 1),
+        (1, 1),
+        (256, 1),
+        (257, 2),
+        (1 << 20, 4096),
+        (usize::MAX, 4096),
+    ] {
         assert_eq!(grid::blocks(items, grid::THREADS), expected, "{items}");
     }
 }

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// What every command takes.
     #[command(flatten)]
     pub common: Common,
-    /// The name of the distribution; the package is called the same in lower case, with _ for - and .
+    /// The name of the distribution; the package is called the same, in lower case and with _ for dots and dashes
     #[arg(value_name = "NAME")]
     pub name: String,
     /// The directory of the project; by default ./NAME
@@ -33,10 +33,10 @@ pub struct Arguments {
     /// The majors of CUDA, 12 and 13, divided by commas
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_value = "13", value_parser = major)]
     pub cuda: Vec<u32>,
-    /// With several majors of CUDA: a wheel for each, or one for all
-    #[arg(long, value_name = "HOW")]
+    /// With several majors of CUDA: a wheel for each (suffix), or one for all (merged)
+    #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub wheels: Option<Wheels>,
-    /// Without a C shim over the C API of `NumPy`
+    /// Without the C shim over the C API of NumPy
     #[arg(long)]
     pub no_shim: bool,
     /// The licence

@@ -19,6 +19,7 @@ mod gpu_preflight;
 mod gpu_run;
 mod gpu_suite;
 mod isolation;
+mod new_project;
 mod overlay;
 mod overlay_command;
 mod repair;
