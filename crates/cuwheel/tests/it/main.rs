@@ -20,6 +20,7 @@ mod gpu_run;
 mod gpu_suite;
 mod isolation;
 mod new_project;
+mod new_wheel;
 mod overlay;
 mod overlay_command;
 mod repair;

@@ -71,7 +71,8 @@ fn a_project_has_these_files() {
         tests/gpu/test_kernels.py
         tests/grid.rs
         xtask/Cargo.toml
-        xtask/src/main.rs"#]].assert_eq(&files.join("\n"));
+        xtask/src/main.rs"#]]
+    .assert_eq(&files.join("\n"));
     let without: Vec<String> = serde_json::from_value(plan(&["My.Ext-2", "--no-shim"])["files"].take()).unwrap();
     let left_out: Vec<&String> = files.iter().filter(|file| !without.contains(file)).collect();
     assert_eq!(left_out, ["src/host.rs", "src/shim.c", "tests/cpu/test_host_sum.py"]);
@@ -92,7 +93,8 @@ fn the_plan_says_what_becomes_of_each_option() {
         license    MIT
         cuwheel    version 0.1.0
         git        none
-    "#]].assert_eq(head);
+    "#]]
+    .assert_eq(head);
     let json = plan(&["x", "--cuwheel", repository().to_str().unwrap()]);
     assert_eq!(
         (&json["cuwheel"]["path"], &json["cuda"]),
@@ -112,7 +114,10 @@ fn text_of(arguments: &[&str], file: &str, expected: &Expect) {
 
 #[test]
 fn the_options_are_in_pyproject() {
-    text_of(&["--cuda", "12,13", "--license", "BSD-3-Clause"], "pyproject.toml", &expect![[r#"
+    text_of(
+        &["--cuda", "12,13", "--license", "BSD-3-Clause"],
+        "pyproject.toml",
+        &expect![[r#"
         [build-system]
         # numpy: the headers of its C API.
         # nvidia-…: the CUDA compiler, so that no toolkit has to be installed. A toolkit that CUDA_PATH names comes first.
@@ -188,8 +193,12 @@ fn the_options_are_in_pyproject() {
         [tool.cuwheel.cuda]
         majors = ["12", "13"]
         wheels = "suffix"
-    "#]]);
-    text_of(&["--cuda", "12", "--no-shim", "--license", "Proprietary"], "pyproject.toml", &expect![[r#"
+    "#]],
+    );
+    text_of(
+        &["--cuda", "12", "--no-shim", "--license", "Proprietary"],
+        "pyproject.toml",
+        &expect![[r#"
         [build-system]
         requires = [
             "maturin>=1.16,<2",
@@ -253,7 +262,8 @@ fn the_options_are_in_pyproject() {
         [tool.cuwheel.cuda]
         majors = ["12"]
         wheels = "suffix"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
