@@ -94,6 +94,7 @@ fn values(options: &ProjectOptions) -> Result<Value> {
         "dependency": origin.dependencies()?,
         "majors": quoted(&majors),
         "wheels": wheels.name(),
+        "is_merged": *wheels == Wheels::Merged,
         "has_cuda_settings": *cuda != [13],
         // NVIDIA publishes the compiler as Python packages from CUDA 13 on.
         "has_packages": cuda.contains(&13),
