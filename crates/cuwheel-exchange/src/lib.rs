@@ -21,8 +21,8 @@
 //! ```
 //!
 //! The order in which an object is asked is the exchange table of its type (DLPack 1.3), `__dlpack__`, and
-//! `__cuda_array_interface__`. Not for arithmetic, and not for arrays in host memory, which are told apart and left to the
-//! caller.
+//! `__cuda_array_interface__`; for an [`AnyArray`] the interface comes before `__dlpack__` where it names a stream. Not for
+//! arithmetic, and not for arrays in host memory, which are told apart and left to the caller.
 
 mod abi;
 mod any_array;
@@ -43,9 +43,9 @@ mod tensor;
 pub mod timing;
 
 pub use any_array::{AnyArray, OwnedArray, describe};
+pub use cuda_interface::cuda_array_interface;
 /// What an [`AnyArray`] dereferences to: address, shape, strides, data type, device and stream, without Python.
 pub use cuwheel_device_array::ArrayView;
-pub use cuda_interface::cuda_array_interface;
 pub use dunder::{DlpackArguments, dlpack};
 pub use error::{cuda_error_class, exception as exception_of};
 pub use export::{ExportError, dlpack_device};
