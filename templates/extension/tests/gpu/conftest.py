@@ -12,7 +12,7 @@ class Torch:
         self.torch = torch
 
     def array(self, values):
-        return self.torch.from_numpy(np.ascontiguousarray(values)).cuda()
+        return self.torch.from_numpy(np.array(values, order="C")).cuda()
 
     def host(self, array):
         return array.cpu().numpy()
@@ -42,7 +42,7 @@ class CuPy:
         self.cupy = cupy
 
     def array(self, values):
-        return self.cupy.asarray(np.ascontiguousarray(values))
+        return self.cupy.asarray(np.array(values, order="C"))
 
     def host(self, array):
         return self.cupy.asnumpy(array)
