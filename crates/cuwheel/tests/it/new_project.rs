@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use expect_test::{Expect, expect};
+use expect_test::{expect, expect_file};
 use serde_json::Value;
 
 use crate::support::{Ran, Tree, cuwheel, interpreter, repository, run};
@@ -104,172 +104,25 @@ fn the_plan_says_what_becomes_of_each_option() {
     assert_eq!(plan(&["x"])["cuwheel"], json["cuwheel"]);
 }
 
-/// The rendered text of a file.
-#[track_caller]
-fn text_of(arguments: &[&str], file: &str, expected: &Expect) {
-    let tree = Tree::new();
-    new(&tree, &[&["my-ext", "--no-git", "--cuwheel", "0.1.0"], arguments].concat()).expect_code(0);
-    expected.assert_eq(&std::fs::read_to_string(tree.root.join("my-ext").join(file)).unwrap());
-}
-
 #[test]
 fn the_options_are_in_pyproject() {
-    text_of(
-        &["--cuda", "12,13", "--license", "BSD-3-Clause"],
-        "pyproject.toml",
-        &expect![[r#"
-        [build-system]
-        # numpy: the headers of its C API.
-        # nvidia-…: the CUDA compiler, so that no toolkit has to be installed. A toolkit that CUDA_PATH names comes first.
-        requires = [
-            "maturin>=1.16,<2",
-            "numpy>=2.0",
-            "nvidia-cuda-nvcc>=13,<14",
-            "nvidia-cuda-runtime>=13,<14",
-        ]
-        build-backend = "maturin"
-
-        [project]
-        name = "my-ext"
-        dynamic = ["version"]
-        description = "CUDA kernels for Python"
-        readme = "README.md"
-        requires-python = ">=3.11"
-        license = "BSD-3-Clause"
-        license-files = ["LICENSE"]
-        classifiers = [
-            "Operating System :: POSIX :: Linux",
-            "Programming Language :: Python :: 3",
-            "Programming Language :: Python :: Implementation :: CPython",
-            "Programming Language :: Rust",
-        ]
-
-        [project.optional-dependencies]
-        # The oldest NumPy that the C shim runs with. The kernels need no NumPy.
-        numpy = ["numpy>=1.26"]
-
-        [dependency-groups]
-        test = ["pytest>=8", "numpy>=1.26"]
-        # torch and CuPy are those of the GPU machine: test-gpu --system-site-packages.
-        test-gpu = ["pytest>=8", "numpy>=1.26"]
-
-        [tool.maturin]
-        module-name = "my_ext._native"
-        python-source = "python"
-        strip = true
-        # The locks and the tests, so that the commands work in an unpacked sdist as they do in a checkout.
-        include = [
-            { path = "requirements/*.txt", format = "sdist" },
-            { path = "tests/**/*", format = "sdist" },
-        ]
-
-        [tool.uv]
-        # What the build reads. Without the keys uv would look at this file only, and `uv sync` keep a library of older sources.
-        cache-keys = [
-            { file = "pyproject.toml" },
-            { file = "Cargo.toml" },
-            { file = "Cargo.lock" },
-            { file = ".cargo/config.toml" },
-            { file = "build.rs" },
-            { file = "src/**/*.rs" },
-            { file = "src/**/*.c" },
-            { file = "src/**/*.h" },
-            { file = "kernels/**/*.cu" },
-            { file = "kernels/**/*.cuh" },
-        ]
-
-        [tool.cuwheel]
-        # zig links against the glibc of manylinux_2_28, whatever this machine has.
-        build-requires = ["ziglang==0.17.1"]
-
-        [tool.cuwheel.test]
-        paths = ["tests/cpu"]
-        # Not the whole workspace: cargo would compile for its union of features what the xtask has compiled already.
-        cargo-args = ["--package", "my-ext"]
-
-        [tool.cuwheel.test-gpu]
-        paths = ["tests/gpu"]
-
-        [tool.cuwheel.cuda]
-        majors = ["12", "13"]
-        wheels = "suffix"
-    "#]],
-    );
-    text_of(
-        &["--cuda", "12", "--no-shim", "--license", "Proprietary"],
-        "pyproject.toml",
-        &expect![[r#"
-        [build-system]
-        requires = [
-            "maturin>=1.16,<2",
-        ]
-        build-backend = "maturin"
-
-        [project]
-        name = "my-ext"
-        dynamic = ["version"]
-        description = "CUDA kernels for Python"
-        readme = "README.md"
-        requires-python = ">=3.11"
-        license = "LicenseRef-Proprietary"
-        classifiers = [
-            "Operating System :: POSIX :: Linux",
-            "Programming Language :: Python :: 3",
-            "Programming Language :: Python :: Implementation :: CPython",
-            "Programming Language :: Rust",
-        ]
-
-        [dependency-groups]
-        test = ["pytest>=8"]
-        # torch and CuPy are those of the GPU machine: test-gpu --system-site-packages.
-        test-gpu = ["pytest>=8", "numpy>=1.26"]
-
-        [tool.maturin]
-        module-name = "my_ext._native"
-        python-source = "python"
-        strip = true
-        # The locks and the tests, so that the commands work in an unpacked sdist as they do in a checkout.
-        include = [
-            { path = "requirements/*.txt", format = "sdist" },
-            { path = "tests/**/*", format = "sdist" },
-        ]
-
-        [tool.uv]
-        # What the build reads. Without the keys uv would look at this file only, and `uv sync` keep a library of older sources.
-        cache-keys = [
-            { file = "pyproject.toml" },
-            { file = "Cargo.toml" },
-            { file = "Cargo.lock" },
-            { file = ".cargo/config.toml" },
-            { file = "build.rs" },
-            { file = "src/**/*.rs" },
-            { file = "kernels/**/*.cu" },
-            { file = "kernels/**/*.cuh" },
-        ]
-
-        [tool.cuwheel]
-        # zig links against the glibc of manylinux_2_28, whatever this machine has.
-        build-requires = ["ziglang==0.17.1"]
-
-        [tool.cuwheel.test]
-        paths = ["tests/cpu"]
-        # Not the whole workspace: cargo would compile for its union of features what the xtask has compiled already.
-        cargo-args = ["--package", "my-ext"]
-
-        [tool.cuwheel.test-gpu]
-        paths = ["tests/gpu"]
-
-        [tool.cuwheel.cuda]
-        majors = ["12"]
-        wheels = "suffix"
-    "#]],
-    );
+    for (options, expected) in [
+        (&["--cuda", "12,13", "--license", "BSD-3-Clause"][..], expect_file!["new/pyproject-cuda-12-13.toml"]),
+        (
+            &["--cuda", "12", "--no-shim", "--license", "Proprietary"],
+            expect_file!["new/pyproject-cuda-12-no-shim.toml"],
+        ),
+    ] {
+        let tree = Tree::new();
+        new(&tree, &[&["my-ext", "--no-git"], options].concat()).expect_code(0);
+        expected.assert_eq(&std::fs::read_to_string(tree.root.join("my-ext/pyproject.toml")).unwrap());
+    }
 }
 
 #[test]
 fn the_readme_has_the_two_commands_and_says_what_has_to_be_installed() {
     for (options, expected) in [
-        (&["--cuda", "13"][..], &["no CUDA, no GPU"][..]),
+        (&["--cuda", "13"][..], &["no CUDA, no\nGPU"][..]),
         (&["--cuda", "12"], &["install the CUDA Toolkit 12, and let CUDA_PATH name it"]),
         (&["--cuda", "12,13"], &["install the CUDA Toolkit 12", "That of CUDA 13 is a requirement"]),
     ] {
@@ -279,7 +132,7 @@ fn the_readme_has_the_two_commands_and_says_what_has_to_be_installed() {
         for expected in [&["cargo xtask build-wheel ", "cargo xtask test "], expected].concat() {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
-        assert_eq!(text.contains("no CUDA, no GPU"), options == ["--cuda", "13"]);
+        assert_eq!(text.contains("no CUDA, no\nGPU"), options == ["--cuda", "13"]);
     }
 }
 

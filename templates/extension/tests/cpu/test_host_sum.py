@@ -1,4 +1,4 @@
-"""The function behind the NumPy C shim."""
+"""Functions on NumPy arrays: the one behind the C shim takes them, and the kernels do not."""
 
 import math
 
@@ -22,3 +22,10 @@ def test_arrays_of_any_shape_and_strides_are_added_up(array):
 def test_anything_else_is_a_type_error(value):
     with pytest.raises(TypeError):
         {= package =}.host_sum(value)
+
+
+def test_the_kernels_refuse_arrays_in_host_memory():
+    with pytest.raises(ValueError, match="host memory"):
+        {= package =}.saxpy(2.0, VALUES, VALUES, VALUES.copy())
+    with pytest.raises(ValueError, match="host memory"):
+        {= package =}.sum(VALUES, np.zeros((3, 4), np.float32))
