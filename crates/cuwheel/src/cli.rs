@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::commands::{build_wheel, check_wheel, develop, doctor, lock, new, overlay, repair, test, test_gpu};
+use crate::commands::{build_wheel, check_wheel, ci, develop, doctor, lock, new, overlay, repair, test, test_gpu};
 use crate::error::{self, Result};
 use crate::output::{Output, Verbosity};
 use crate::process;
@@ -51,6 +51,8 @@ pub enum Command {
     Overlay(overlay::Arguments),
     /// Say what is wrong with a project and with this machine, by named rules
     Doctor(doctor::Arguments),
+    /// Render workflows, compare them with what is committed, and lint those of any repository
+    Ci(ci::Arguments),
     /// Resolve the requirements of the build and of the tests into committed locks
     Lock(lock::Arguments),
     /// Make a project with CUDA kernels that builds, tests and packages at once
@@ -122,6 +124,7 @@ pub fn run(command: &Command) -> ExitCode {
         Command::Repair(arguments) => ("repair", &arguments.common),
         Command::Overlay(arguments) => ("overlay", &arguments.common),
         Command::Doctor(arguments) => ("doctor", &arguments.common),
+        Command::Ci(arguments) => (arguments.command.name(), arguments.command.common()),
         Command::Lock(arguments) => ("lock", &arguments.common),
         Command::New(arguments) => ("new", &arguments.common),
     };
@@ -141,6 +144,7 @@ fn dispatch(command: &Command, common: &Common, output: &Output) -> Result<Outco
         Command::Repair(arguments) => repair::execute(arguments, output),
         Command::Overlay(arguments) => overlay::execute(project()?, arguments, output),
         Command::Doctor(arguments) => doctor::execute(arguments, output),
+        Command::Ci(arguments) => ci::execute(&project, arguments, output),
         Command::Lock(arguments) => lock::execute(&project()?, arguments, output),
         Command::New(arguments) => new::execute(arguments, output),
     }

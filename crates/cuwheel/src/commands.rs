@@ -2,6 +2,7 @@
 
 pub mod build_wheel;
 pub mod check_wheel;
+pub mod ci;
 pub mod develop;
 pub mod doctor;
 pub mod lock;

@@ -15,6 +15,7 @@ pub mod cache_keys;
 pub mod cargo;
 pub mod cargo_config;
 pub mod cargo_manifest;
+pub mod ci;
 pub mod cli;
 pub mod commands;
 pub mod cuda;

@@ -11,6 +11,7 @@ use toml_edit::{Item, TableLike, Value};
 
 use crate::byte_size;
 use crate::cuda::{CudaSettings, parse_major};
+use crate::ci::settings::CiSettings;
 use crate::doctor;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub requirements: String,
     /// `[tool.cuwheel.check]`.
     pub check: CheckSettings,
+    /// `[tool.cuwheel.ci]`.
+    pub ci: CiSettings,
     /// `[tool.cuwheel.doctor]`.
     pub doctor: DoctorSettings,
     /// `[tool.cuwheel.repair]`.
@@ -228,6 +231,7 @@ impl Settings {
                 architectures: values.architectures("check.architectures")?,
                 budget_bytes: values.size("check.budget")?,
             },
+            ci: CiSettings::read(&values)?,
             doctor: DoctorSettings::read(&values)?,
             repair: RepairSettings {
                 grafts: values.grafts("repair.graft")?,
@@ -303,7 +307,7 @@ impl Values {
         self.item(key).as_str().expect("checked against the schema").to_owned()
     }
 
-    fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.item(key).as_bool().expect("checked against the schema")
     }
 
@@ -311,7 +315,11 @@ impl Values {
         self.item(key).as_integer().and_then(|count| u64::try_from(count).ok()).expect("checked against the schema")
     }
 
-    fn rules(&self, key: &str, parse: fn(&str) -> Result<RuleSelector, String>) -> Result<Vec<RuleSelector>> {
+    pub(crate) fn rules(
+        &self,
+        key: &str,
+        parse: fn(&str) -> Result<RuleSelector, String>,
+    ) -> Result<Vec<RuleSelector>> {
         let unknown = |error: String| Failure::usage(format!("tool.cuwheel.{key}: {error}")).into();
         self.texts(key).iter().map(|text| parse(text).map_err(unknown)).collect()
     }

@@ -75,6 +75,80 @@ pub(crate) const SCHEMA: &[Setting] = &[
         doc: "The most that a wheel may have, such as `100 MB`; empty for no limit.",
     },
     Setting {
+        key: "ci.allow",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `ci lint`, or groups such as `gate/`, whose breaches are not reported.",
+    },
+    Setting {
+        key: "ci.branch",
+        kind: Kind::Text,
+        default: "\"main\"",
+        doc: "The branch whose pushes run the workflows.",
+    },
+    Setting {
+        key: "ci.checks",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Commands that have to succeed beside the builds, such as `cargo xtask lint`.",
+    },
+    Setting {
+        key: "ci.command",
+        kind: Kind::Text,
+        default: "\"cargo xtask\"",
+        doc: "What runs the toolkit in workflows.",
+    },
+    Setting {
+        key: "ci.container",
+        kind: Kind::Text,
+        default: "\"ubuntu:24.04\"",
+        doc: "The image that GPU tests run in on GitHub; empty for the runner itself.",
+    },
+    Setting {
+        key: "ci.container-options",
+        kind: Kind::Text,
+        default: "\"-u root --security-opt seccomp=unconfined --shm-size 16g\"",
+        doc: "Options for that container.",
+    },
+    Setting {
+        key: "ci.deny",
+        kind: Kind::Texts,
+        default: "[]",
+        doc: "Rules of `ci lint`, or groups, whose breaches are errors.",
+    },
+    Setting {
+        key: "ci.environment",
+        kind: Kind::Text,
+        default: "\"pypi\"",
+        doc: "The environment of GitHub that publishing needs.",
+    },
+    Setting {
+        key: "ci.gpu-runner",
+        kind: Kind::Text,
+        default: "\"linux-{arch}-gpu-{gpu}-{driver}-{count}\"",
+        doc: "The label of runners with GPUs, with the fields of a row of `ci/matrix.yml`; empty for workflows without GPU \
+              tests.",
+    },
+    Setting {
+        key: "ci.providers",
+        kind: Kind::Texts,
+        default: "[\"github\"]",
+        doc: "The systems that `ci render` writes files for: `github`, `gitlab` and `slurm`.",
+    },
+    Setting {
+        key: "ci.publish",
+        kind: Kind::Flag,
+        default: "false",
+        doc: "Whether tags `v*` publish what was built, with trusted publishing and attestations.",
+    },
+    Setting {
+        key: "ci.pull-requests",
+        kind: Kind::Text,
+        default: "\"copy-pr-bot\"",
+        doc: "How pull requests come to run on GitHub: `copy-pr-bot`, which copies what a maintainer approved to \
+              `pull-request/N`, or `pull_request`, where those from forks get no GPU.",
+    },
+    Setting {
         key: "compatibility",
         kind: Kind::Text,
         default: "\"manylinux_2_28\"",

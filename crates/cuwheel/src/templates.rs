@@ -17,6 +17,16 @@ macro_rules! embedded {
 
 /// Every template, in the order of paths.
 const TEMPLATES: &[Template] = embedded![
+    "ci/github/actions/setup/action.yml",
+    "ci/github/build.yml",
+    "ci/github/ci.yml",
+    "ci/github/copy-pr-bot.yaml",
+    "ci/github/test-gpu.yml",
+    "ci/gitlab-ci.yml",
+    "ci/head.txt",
+    "ci/matrix.yml",
+    "ci/slurm.sh",
+    "ci/snippets/junit.sh",
     "extension/.cargo/config.toml",
     "extension/.gitignore",
     "extension/Cargo.toml.template",
@@ -92,6 +102,8 @@ fn environment() -> Environment<'static> {
     environment.set_syntax(syntax);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    // Texts of JSON are texts of YAML, whatever is in them.
+    environment.add_filter("yaml", |text: String| serde_json::Value::String(text).to_string());
     environment
 }
 
