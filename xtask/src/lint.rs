@@ -4,10 +4,13 @@ use std::path::Path;
 
 use cuwheel::cache_keys;
 use cuwheel::cargo;
+use cuwheel::ci::lint::{self, Workflows};
 use cuwheel::cli::Outcome;
+use cuwheel::commands::ci::RenderedFiles;
 use cuwheel::environment::{Access, BuildEnvironment};
 use cuwheel::error::{Failure, Result};
 use cuwheel::files;
+use cuwheel::findings;
 use cuwheel::interpreter;
 use cuwheel::output::Output;
 use cuwheel::process::{self, Process};
@@ -30,6 +33,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     process::install_interrupt_handler()?;
     let project = Project::find(Path::new("."))?;
     generated_files(&project.root, arguments.fix)?;
+    workflows(&project, arguments.fix)?;
     tidy::check(&project.root)?;
     cache_keys::check(&project)?;
     Lock::all(&project)?.iter().try_for_each(Lock::refuse_unless_current)?;
@@ -44,6 +48,25 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     Ok(Outcome::done("lint found nothing\n".to_owned(), json!({})))
 }
 
+/// The workflows are rendered from the templates, and keep to the rules that others are held to.
+fn workflows(project: &Project, fix: bool) -> Result<()> {
+    if fix {
+        RenderedFiles::of(project)?.write(false)?;
+    }
+    let wrong = RenderedFiles::of(project)?.differences();
+    if !wrong.is_empty() {
+        return Err(Failure::failed("the workflows are not what is rendered")
+            .details(wrong)
+            .remedy("run `cargo xtask ci render` and commit the files")
+            .into());
+    }
+    let found = findings::render(&lint::check(&Workflows::read(&project.root)?), true);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed("the workflows break rules of `ci lint`").detail(found).remedy("mend the templates").into())
+}
+
 /// Cargo with the environment that the build scripts of the workspace read.
 fn cargo(project: &Project, output: &Output) -> Result<Process> {
     let interpreter = interpreter::find(None, output)?;
@@ -54,9 +77,12 @@ fn cargo(project: &Project, output: &Output) -> Result<Process> {
 
 /// The pages need the corpora of what is broken, which are compiled.
 fn rule_pages(cargo: &Process, fix: bool, output: &Output) -> Result<()> {
-    for (package, example, directory) in
-        [("cuwheel-inspect", "rule_pages", "docs/rules"), ("cuwheel", "doctor_rule_pages", "docs/doctor-rules")]
-    {
+    let pages = [
+        ("cuwheel-inspect", "rule_pages", "docs/rules"),
+        ("cuwheel", "doctor_rule_pages", "docs/doctor-rules"),
+        ("cuwheel", "ci_rule_pages", "docs/ci-rules"),
+    ];
+    for (package, example, directory) in pages {
         let arguments = ["run", "--quiet", "--package", package, "--example", example, "--", directory];
         let process = cargo.clone().args(arguments).args(fix.then_some("--fix"));
         let remedy = format!("run `cargo xtask lint --fix` and commit {directory}");
@@ -76,8 +102,11 @@ fn run(process: &Process, message: &str, remedy: &str, output: &Output) -> Resul
 
 /// Pages and parts of pages that are made from the code are committed, and checked here.
 fn generated_files(root: &Path, fix: bool) -> Result<()> {
-    let tables =
-        [("docs/check-wheel.md", cuwheel::wheel_check::markdown()), ("docs/doctor.md", cuwheel::doctor::markdown())];
+    let tables = [
+        ("docs/check-wheel.md", cuwheel::wheel_check::markdown()),
+        ("docs/doctor.md", cuwheel::doctor::markdown()),
+        ("docs/ci.md", cuwheel::ci::lint::markdown()),
+    ];
     let mut contents = vec![(root.join("docs/settings.md"), settings_page())];
     for (path, table) in tables {
         let path = root.join(path);

@@ -79,28 +79,33 @@ impl CiSettings {
         }
         let gpu_runner = values.text("ci.gpu-runner");
         check_formula(&gpu_runner)?;
-        let checks = values.texts("ci.checks");
-        for (key, text) in [("branch", &values.text("ci.branch")), ("environment", &values.text("ci.environment"))]
-            .into_iter()
-            .chain(checks.iter().map(|check| ("checks", check)))
-        {
-            if text.trim().is_empty() || text.contains('\n') {
-                return Err(Failure::usage(format!("tool.cuwheel.ci.{key} has a text that is not one line"))
-                    .remedy("write one line")
-                    .into());
+        let (branch, environment, checks) =
+            (values.text("ci.branch"), values.text("ci.environment"), values.texts("ci.checks"));
+        if branch.is_empty() || !branch.chars().all(|letter| is_plain(letter) || letter == '/') {
+            return Err(Failure::usage(format!("tool.cuwheel.ci.branch is \"{branch}\""))
+                .remedy("name one branch, without patterns")
+                .into());
+        }
+        for (key, text) in checks.iter().map(|check| ("checks", check)).chain([("environment", &environment)]) {
+            if text.trim().is_empty() || text.contains(['\n', '\r']) || text.contains("${{") {
+                return Err(Failure::usage(format!(
+                    "tool.cuwheel.ci.{key} has a text that is not one line, or an expression"
+                ))
+                .remedy("write one line, without an expression of GitHub")
+                .into());
             }
         }
         Ok(Self {
             providers,
             command,
-            branch: values.text("ci.branch"),
+            branch,
             pull_requests,
             checks,
             gpu_runner,
             container: values.text("ci.container"),
             container_options: values.text("ci.container-options"),
             publish: values.flag("ci.publish"),
-            environment: values.text("ci.environment"),
+            environment,
             deny: values.rules("ci.deny", super::lint::parse_selector)?,
             allow: values.rules("ci.allow", super::lint::parse_selector)?,
         })

@@ -21,6 +21,9 @@ pub struct Node {
     pub value: Value,
 }
 
+/// A key of a mapping, and its value.
+pub type Entry = (Rc<Node>, Rc<Node>);
+
 /// What a node is.
 #[derive(Debug)]
 pub enum Value {
@@ -31,7 +34,7 @@ pub enum Value {
     /// A list.
     List(Vec<Rc<Node>>),
     /// Keys and values, in their order.
-    Map(Vec<(Rc<Node>, Rc<Node>)>),
+    Map(Vec<Entry>),
 }
 
 /// Why a text cannot be read, and where.
@@ -127,7 +130,7 @@ impl<'text> Reader<'text> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Vec<(Rc<Node>, Rc<Node>)>, Unreadable> {
+    fn map(&mut self, depth: usize) -> Result<Vec<Entry>, Unreadable> {
         let mut entries = Vec::new();
         loop {
             let (event, line) = self.next()?;
@@ -161,7 +164,7 @@ impl Node {
     }
 
     /// The entries of a mapping; none of anything else.
-    pub fn entries(&self) -> &[(Rc<Self>, Rc<Self>)] {
+    pub fn entries(&self) -> &[Entry] {
         if let Value::Map(entries) = &self.value { entries } else { &[] }
     }
 
@@ -211,12 +214,12 @@ mod tests {
     fn aliases_stand_for_values_and_cannot_fill_the_memory() {
         let root = parse("a: &x [1, 2]\nb: *x\n").unwrap().unwrap();
         assert_eq!(root.get("b").unwrap().texts(), ["1", "2"]);
-        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
         for level in 1..9 {
             let below = format!("*a{}, ", level - 1).repeat(10);
-            bomb += &format!("a{level}: &a{level} [{below}]\n");
+            lines.push(format!("a{level}: &a{level} [{below}]"));
         }
-        assert!(parse(&bomb).unwrap_err().message.contains("more than"));
+        assert!(parse(&lines.join("\n")).unwrap_err().message.contains("more than"));
         assert!(parse(&"[".repeat(5000)).is_err());
     }
 

@@ -100,8 +100,8 @@ impl Command {
 /// Runs the command.
 pub fn execute(project: &dyn Fn() -> Result<Project>, arguments: &Arguments, output: &Output) -> Result<Outcome> {
     match &arguments.command {
-        Command::Render(arguments) => Plan::new(&project()?)?.render(arguments),
-        Command::Check(arguments) => Plan::new(&project()?)?.check(arguments),
+        Command::Render(arguments) => RenderedFiles::of(&project()?)?.render(arguments),
+        Command::Check(arguments) => Ok(RenderedFiles::of(&project()?)?.check(arguments)),
         Command::Lint(arguments) => lint(arguments, output),
     }
 }
@@ -141,15 +141,16 @@ struct Entry {
     difference: String,
 }
 
-/// What would be written, and what is there.
-struct Plan {
+/// What is rendered, beside what is there.
+pub struct RenderedFiles {
     root: PathBuf,
     command: String,
     entries: Vec<Entry>,
 }
 
-impl Plan {
-    fn new(project: &Project) -> Result<Self> {
+impl RenderedFiles {
+    /// Renders the files of a project, and reads those that are there.
+    pub fn of(project: &Project) -> Result<Self> {
         let root = project.root.clone();
         let own = read(&root.join(matrix::PATH))?;
         let rendered = render::files(&Subject::of(project), own.as_deref())?;
@@ -169,13 +170,17 @@ impl Plan {
         Ok(Self { root, command: project.settings.ci.command.clone(), entries })
     }
 
-    fn of(&self, states: &[State]) -> Vec<&Entry> {
-        self.entries.iter().filter(|entry| states.contains(&entry.state)).collect()
+    /// How each file that is not as it should be differs.
+    pub fn differences(&self) -> Vec<String> {
+        let wrong = self.entries.iter().filter(|entry| entry.state != State::Current);
+        wrong.map(|entry| format!("{}: {}\n{}", entry.state.name(), entry.path, entry.difference)).collect()
     }
 
-    fn render(&self, arguments: &RenderArguments) -> Result<Outcome> {
-        let edited = self.of(&[State::Edited]);
-        if !edited.is_empty() && !arguments.force && !arguments.common.dry_run {
+    /// Writes what is missing or was rendered from other settings, and removes what is not asked for any more. What a person
+    /// wrote is overwritten only if `force` says so.
+    pub fn write(&self, force: bool) -> Result<()> {
+        let edited: Vec<&Entry> = self.entries.iter().filter(|entry| entry.state == State::Edited).collect();
+        if !edited.is_empty() && !force {
             let names: Vec<&str> = edited.iter().map(|entry| entry.path).collect();
             return Err(Failure::failed(format!("{} would lose what a person wrote", names.join(", ")))
                 .details(edited.iter().map(|entry| entry.difference.clone()))
@@ -185,55 +190,44 @@ impl Plan {
                 )
                 .into());
         }
+        self.entries.iter().try_for_each(|entry| entry.carry_out(&self.root))
+    }
+
+    fn render(&self, arguments: &RenderArguments) -> Result<Outcome> {
+        let is_plan = arguments.common.dry_run;
+        if !is_plan {
+            self.write(arguments.force)?;
+        }
         let mut text = String::new();
         let mut shown = Vec::new();
         for entry in &self.entries {
-            let verb = match entry.state {
-                State::Current => "unchanged",
-                State::Stale => "removed",
-                _ => "written",
-            };
-            let _ = writeln!(text, "{verb:10} {}", entry.path);
-            if arguments.common.dry_run {
+            let action = entry.action();
+            let _ = writeln!(text, "{action:10} {}", entry.path);
+            if is_plan {
                 text += &entry.difference;
-            } else {
-                entry.carry_out(&self.root)?;
             }
-            shown.push(json!({ "path": entry.path, "was": entry.state.name(), "action": verb }));
+            shown.push(json!({ "path": entry.path, "was": entry.state.name(), "action": action }));
         }
-        let json =
-            if arguments.common.dry_run { json!({ "plan": { "files": shown } }) } else { json!({ "files": shown }) };
-        Ok(Outcome::done(text, json))
+        Ok(Outcome::done(text, if is_plan { json!({ "plan": { "files": shown } }) } else { json!({ "files": shown }) }))
     }
 
-    fn check(&self, arguments: &CheckArguments) -> Result<Outcome> {
+    fn check(&self, arguments: &CheckArguments) -> Outcome {
         if arguments.common.dry_run {
             let paths: Vec<&str> = self.entries.iter().map(|entry| entry.path).collect();
-            return Ok(Outcome::done(format!("{}\n", paths.join("\n")), json!({ "plan": { "files": paths } })));
+            return Outcome::done(format!("{}\n", paths.join("\n")), json!({ "plan": { "files": paths } }));
         }
-        let mut text = String::new();
-        let wrong = self.of(&[State::Missing, State::Outdated, State::Edited, State::Stale]);
-        for entry in &wrong {
-            let _ = writeln!(text, "{}: {}", entry.state.name(), entry.path);
-            text += &entry.difference;
-        }
+        let wrong = self.differences();
+        let mut text = wrong.concat();
         if wrong.is_empty() {
             let _ = writeln!(text, "{} files are what `{} ci render` writes", self.entries.len(), self.command);
         } else {
-            let _ = writeln!(
-                text,
-                "fix: run `{} ci render`{} and commit the files",
-                self.command,
-                if self.of(&[State::Edited]).is_empty() {
-                    ""
-                } else {
-                    " after moving the edits elsewhere, or with --force"
-                }
-            );
+            let is_edited = self.entries.iter().any(|entry| entry.state == State::Edited);
+            let first = if is_edited { "move the edits elsewhere, or give --force: " } else { "" };
+            let _ = writeln!(text, "fix: {first}run `{} ci render` and commit the files", self.command);
         }
         let file = |entry: &Entry| json!({ "path": entry.path, "state": entry.state.name(), "diff": entry.difference });
         let shown: Vec<Value> = self.entries.iter().map(file).collect();
-        Ok(Outcome { text, json: json!({ "files": shown }), succeeded: wrong.is_empty() })
+        Outcome { text, json: json!({ "files": shown }), succeeded: wrong.is_empty() }
     }
 }
 
@@ -253,6 +247,14 @@ impl Entry {
             _ => difference(path, there.as_deref().unwrap_or_default(), &file.content),
         };
         Ok(Self { path, state, file: Some(file), difference })
+    }
+
+    const fn action(&self) -> &'static str {
+        match self.state {
+            State::Current => "unchanged",
+            State::Stale => "removed",
+            _ => "written",
+        }
     }
 
     fn carry_out(&self, root: &Path) -> Result<()> {

@@ -1,6 +1,10 @@
 //! Tests of the commands as a user runs them: the binary, projects in temporary directories, real environments.
 
 mod check_wheel;
+mod ci_corpus;
+mod ci_lint;
+mod ci_render;
+mod ci_steps;
 mod command_line;
 mod cuda_majors;
 mod develop;

@@ -3,7 +3,7 @@
 use cuwheel_inspect::rules::Finding;
 
 use super::files::File;
-use super::model::Job;
+use super::model::{Job, Step};
 use super::{at, catalog};
 
 pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
@@ -59,14 +59,18 @@ fn matrix(job: &Job<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         let words = ["length", "empty", "halt_error", "-z ", "len(", "no rows", "exit 1", "sys.exit", "raise "];
-        let scripts: Vec<&str> =
-            source.steps().iter().filter_map(|step| step.run()).filter_map(|run| run.text()).collect();
+        let scripts: Vec<&str> = source.steps().iter().filter_map(Step::run).filter_map(|run| run.text()).collect();
         let is_checked = scripts.iter().any(|script| words.iter().any(|word| script.contains(word)));
         // A list that is written down has what it has.
-        let is_literal = scripts.iter().any(|script| script.contains("matrix=[\"") || script.contains("matrix={\""));
+        let is_literal =
+            scripts.iter().any(|script| ["=[\"", "={\"", "=(\n", "=(\""].iter().any(|list| script.contains(list)));
         // A script of the repository may check by itself; it is not read.
         let is_elsewhere = source.commands().iter().any(|command| {
-            command.words().iter().any(|word| word.ends_with(".py") || word.ends_with(".sh") || word.starts_with("ci/"))
+            let is_script = |word: &&str| {
+                word.starts_with("ci/")
+                    || word.rsplit_once('.').is_some_and(|(_, ending)| ["py", "sh"].contains(&ending))
+            };
+            command.words().iter().any(is_script) || command.words().windows(2).any(|words| words == ["python", "-c"])
         });
         if !is_asked && !is_checked && !is_literal && !is_elsewhere {
             let message = format!("{} has the rows that {} gives, which may be none", job.id, source.id);

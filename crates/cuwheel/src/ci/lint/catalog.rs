@@ -33,7 +33,7 @@ catalog! {
         "give it `if: always()`";
     GATE_SKIPPED = "gate/accepts-skipped", Error,
         "the job that judges the others takes nothing but success for success",
-        "A build fails, the tests that need it are skipped, and the required check is green.",
+        "A build fails that it does not need itself, the tests that it does need are skipped, and the required check is green.",
         "compare each result with `success`, and let `skipped` pass only where the workflow decided so by itself";
 
     PERMISSIONS_MISSING = "permissions/missing", Warning,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cuwheel_inspect::rules::Finding;
 
 use super::files::File;
-use super::model::Job;
+use super::model::{Job, without_remark};
 use super::{at, catalog};
 use crate::ci::yaml::{Node, Value};
 
@@ -44,8 +44,11 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
         let line = gate.node.get("needs").map_or(gate.line, |needs| needs.line);
         findings.push(at(&catalog::GATE_INCOMPLETE, file, line, message));
     }
-    if let Some(how) = accepts_skipped(gate) {
-        let message = format!("{} takes a job that was skipped for one that succeeded: {how}", gate.id);
+    // What is needed directly is seen to fail; what is needed by others only makes them be skipped.
+    let behind = behind(gate, &jobs);
+    if let (Some(how), false) = (accepts_skipped(gate), behind.is_empty()) {
+        let message =
+            format!("{} passes when {} fails and what needs it is skipped: {how}", gate.id, behind.join(", "));
         findings.push(at(&catalog::GATE_SKIPPED, file, gate.line, message));
     }
 }
@@ -96,8 +99,10 @@ fn judgement(job: &Job<'_>) -> String {
 fn collect(node: &Node, text: &mut String) {
     match &node.value {
         Value::Text(own, _) | Value::Block(own) => {
-            text.push_str(own);
-            text.push('\n');
+            for line in own.lines().map(without_remark) {
+                text.push_str(line);
+                text.push('\n');
+            }
         }
         Value::List(items) => items.iter().for_each(|item| collect(item, text)),
         Value::Map(entries) => entries.iter().for_each(|(_, value)| collect(value, text)),
@@ -108,8 +113,12 @@ fn collect(node: &Node, text: &mut String) {
 fn unseen<'file>(gate: &Job<'file>, jobs: &[Job<'file>]) -> Vec<&'file str> {
     let needs: BTreeMap<&str, Vec<&str>> = jobs.iter().map(|job| (job.id, job.needs())).collect();
     let seen = closure(gate.id, &needs);
-    // Releases, schedules and the like are not what a pull request waits for.
+    // Releases, schedules and what calls itself optional are not what a pull request waits for.
     let is_for_others = |job: &Job<'_>| {
+        let name = job.node.text_of("name").unwrap_or_default().to_ascii_lowercase();
+        if name.contains("optional") || job.node.text_of("continue-on-error") == Some("true") {
+            return true;
+        }
         [
             "refs/tags",
             "ref_type",
@@ -128,6 +137,13 @@ fn unseen<'file>(gate: &Job<'file>, jobs: &[Job<'file>]) -> Vec<&'file str> {
         !seen.contains(job.id) && job.id != gate.id && !closure(job.id, &needs).contains(gate.id) && !is_for_others(job)
     };
     jobs.iter().filter(is_unseen).map(|job| job.id).collect()
+}
+
+/// Jobs that the gate needs through others only.
+fn behind<'file>(gate: &Job<'file>, jobs: &[Job<'file>]) -> Vec<&'file str> {
+    let needs: BTreeMap<&str, Vec<&str>> = jobs.iter().map(|job| (job.id, job.needs())).collect();
+    let direct = gate.needs();
+    closure(gate.id, &needs).into_iter().filter(|job| !direct.contains(job)).collect()
 }
 
 /// Everything that a job needs, directly or through others.

@@ -44,12 +44,12 @@ impl File {
         self.root.get("runs").is_some() && self.root.get("jobs").is_none()
     }
 
-    /// Whether pull requests start it, as GitHub does or by branches that a bot pushes.
+    /// Whether pull requests start it, by GitHub or by branches that a bot pushes.
     pub(super) fn is_for_pull_requests(&self) -> bool {
         let pushed = self.trigger("push").and_then(|push| push.get("branches"));
         let is_copied =
             pushed.is_some_and(|branches| branches.texts().iter().any(|name| name.contains("pull-request/")));
-        is_copied || self.triggers().iter().any(|event| event.starts_with("pull_request"))
+        is_copied || self.triggers().contains("pull_request")
     }
 
     /// Its jobs, in their order.
@@ -125,7 +125,7 @@ impl<'file> Job<'file> {
         let words = runners.split(|letter: char| !letter.is_ascii_alphanumeric());
         let names_gpu = words.into_iter().any(|word| {
             word.contains("gpu")
-                || ["cuda", "nvidia", "h100", "h200", "a100", "a10", "a10g", "l4", "t4", "v100", "b200"].contains(&word)
+                || ["cuda", "h100", "h200", "a100", "a10", "a10g", "l4", "t4", "v100", "b200"].contains(&word)
         });
         let container =
             self.node.get("container").and_then(|container| container.text_of("options")).unwrap_or_default();
@@ -136,7 +136,7 @@ impl<'file> Job<'file> {
 
     /// Commands of all its steps.
     pub(super) fn commands(&self) -> Vec<Command> {
-        self.steps().iter().flat_map(|step| step.commands()).collect()
+        self.steps().iter().flat_map(Step::commands).collect()
     }
 
     /// Whether a step uses an action whose name has this part.
@@ -206,7 +206,7 @@ impl<'file> Step<'file> {
 }
 
 /// The line without what a shell takes for a remark.
-fn without_remark(line: &str) -> &str {
+pub(super) fn without_remark(line: &str) -> &str {
     if line.trim_start().starts_with('#') {
         return "";
     }

@@ -91,7 +91,11 @@ fn publishing(job: &Job<'_>, findings: &mut Vec<Finding>) {
     if !has_identity {
         return;
     }
-    if publishes(step) == Some(true) && file.triggers().contains("workflow_call") {
+    let triggers = file.triggers();
+    let is_called = triggers.contains("workflow_call");
+    // One that releases start by themselves may be called for its tests.
+    let is_entry = triggers.contains("push") || triggers.contains("release");
+    if publishes(step) == Some(true) && is_called && !is_entry {
         let message = format!("{} publishes with the identity of whoever calls this workflow", job.id);
         findings.push(at(&catalog::PUBLISH_REUSABLE, file, step.0.line, message));
     }

@@ -1,0 +1,153 @@
+//! The rules of `ci lint`: on the corpus, and on what was reduced from workflows that exist.
+
+use std::collections::BTreeSet;
+
+use cuwheel::ci::lint::RULES;
+
+use crate::ci_corpus::{bad, examine, good};
+use crate::support::{Tree, cuwheel, repository, run};
+
+#[test]
+fn every_rule_of_workflows_finds_its_mistakes_and_no_other_rule_does() {
+    let mut wrong = Vec::new();
+    for case in bad() {
+        let found = examine(&case.workflow);
+        if found.is_empty() || found.iter().any(|(rule, _)| *rule != case.rule) {
+            wrong.push(format!("{} ({}): {found:#?}", case.rule, case.what));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nothing_is_found_in_sound_workflows() {
+    let mut wrong = Vec::new();
+    for case in good() {
+        let found = examine(&case.workflow);
+        if !found.is_empty() {
+            wrong.push(format!("{} ({}): {found:#?}", case.rule, case.what));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_of_workflows_has_a_mistake_and_a_sound_counterpart() {
+    let names = |cases: Vec<crate::ci_corpus::Case>| cases.iter().map(|case| case.rule).collect::<BTreeSet<_>>();
+    let all: BTreeSet<&str> = RULES.iter().map(|rule| rule.id()).collect();
+    assert_eq!((names(bad()), names(good())), (all.clone(), all));
+}
+
+/// Each was a false alarm, or was missed, in a repository that exists.
+#[test]
+fn what_real_workflows_do_is_understood() {
+    let head =
+        "permissions: {contents: read}\nconcurrency: {group: x}\non: {push: {branches: ['pull-request/[0-9]+']}}\n";
+    let gate = |needs: &str, script: &str| {
+        format!(
+            "{head}jobs:\n  a: {{runs-on: x, steps: [{{run: make}}]}}\n  b: {{needs: a, runs-on: x, steps: [{{run: make}}]}}\n  \
+             gate:\n    if: always()\n    needs: {needs}\n    runs-on: x\n    steps:\n      - run: |\n{script}\n"
+        )
+    };
+    let job = |job: &str| format!("{head}jobs:\n  a:\n{job}\n");
+    let cases: &[(&str, String, &[&str])] = &[
+        (
+            "a remark in a script says what is not done",
+            gate(
+                "[b]",
+                "          # `result == 'skipped'` is no success\n          [[ ${{ needs.b.result }} == \"success\" ]] || exit 1",
+            ),
+            &[],
+        ),
+        (
+            "skipped is let through, and every job is needed",
+            gate(
+                "[a, b]",
+                "          jq 'select(.result != \"success\" and .result != \"skipped\")' <<< '${{ toJSON(needs) }}'; exit 1",
+            ),
+            &[],
+        ),
+        (
+            "the same with one job behind another",
+            gate(
+                "[b]",
+                "          jq 'select(.result != \"success\" and .result != \"skipped\")' <<< '${{ toJSON(needs) }}'; exit 1",
+            ),
+            &["gate/accepts-skipped"],
+        ),
+        (
+            "the owner in an expression is no label of a GPU",
+            job(
+                "    runs-on: ${{ github.repository == 'NVIDIA/cccl' && 'linux-amd64-cpu32' || 'ubuntu-latest' }}\n    steps: [{run: make}]",
+            ),
+            &[],
+        ),
+        (
+            "labels of the matrix are those of the job",
+            job(
+                "    strategy: {matrix: {runner: [linux-amd64-gpu-a100-latest-1]}}\n    runs-on: ${{ matrix.runner }}\n    steps: [{run: make}]",
+            ),
+            &["gpu/no-timeout"],
+        ),
+        (
+            "an sdist is no wheel",
+            job(
+                "    runs-on: x\n    steps:\n      - run: python -m build -s\n      - uses: actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a\n        with: {if-no-files-found: error}",
+            ),
+            &[],
+        ),
+        (
+            "a download goes on over lines",
+            job(
+                "    runs-on: x\n    steps:\n      - run: |\n          curl -fsSL \\\n            https://example.com/install \\\n            | sudo bash -s -- --yes",
+            ),
+            &["pin/piped-script"],
+        ),
+    ];
+    for (what, workflow, rules) in cases {
+        let found = examine(workflow);
+        let names: Vec<&str> = found.iter().map(|(rule, _)| *rule).collect();
+        assert_eq!(names, *rules, "{what}: {found:#?}\n{workflow}");
+    }
+}
+
+#[test]
+fn the_command_reads_any_repository_and_names_file_and_line() {
+    let tree = Tree::new();
+    tree.write(
+        ".github/workflows/a.yml",
+        "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - uses: a/b@main\n",
+    )
+    .write(".github/actions/setup/action.yml", "name: x\nruns:\n  using: composite\n  steps:\n    - uses: c/d@v1\n")
+    .write(".github/dependabot.yml", "version: 2\n");
+    let ran =
+        run(cuwheel(&tree.root).args(["ci", "lint", "--deny", "pin/branch", "--allow", "permissions/", "--json"]));
+    let document = ran.expect_code(1).json();
+    let findings = document["repositories"][0]["findings"].as_array().unwrap();
+    let places: Vec<String> = findings
+        .iter()
+        .map(|finding| {
+            format!("{} {}:{}", finding["rule"].as_str().unwrap(), finding["path"].as_str().unwrap(), finding["line"])
+        })
+        .collect();
+    assert_eq!(places, ["pin/branch .github/workflows/a.yml:6", "pin/tag .github/actions/setup/action.yml:5"]);
+    assert_eq!(document["counts"], serde_json::json!({ "errors": 1, "warnings": 0, "notes": 1 }));
+
+    run(cuwheel(&tree.root).args(["ci", "lint", ".github/workflows/a.yml"])).expect_code(0);
+    assert!(
+        run(cuwheel(&tree.root).args(["ci", "lint", "nowhere"]))
+            .expect_code(2)
+            .stderr
+            .contains("nowhere does not exist")
+    );
+    let empty = Tree::new();
+    assert!(run(cuwheel(&empty.root).args(["ci", "lint"])).expect_code(2).stderr.contains("has no workflows"));
+    tree.write("pyproject.toml", "[tool.cuwheel.ci]\nallow = ['pin/', 'permissions/']\n");
+    assert!(run(cuwheel(&tree.root).args(["ci", "lint"])).expect_code(0).stdout.contains("findings: none"));
+}
+
+#[test]
+fn nothing_is_found_in_this_repository() {
+    let found = run(cuwheel(&repository()).args(["ci", "lint", "--json"])).expect_code(0).json();
+    assert_eq!(found["counts"], serde_json::json!({ "errors": 0, "warnings": 0, "notes": 0 }), "{found:#}");
+}
