@@ -25,10 +25,10 @@ pub fn document(checks: &[WheelCheck], together: &[Finding], directory: &Path) -
     log("cuwheel check-wheel", RULES, &results)
 }
 
-/// The findings of `doctor` on a project; their paths are relative to it.
-pub fn document_of_project(catalog: &[&'static Rule], findings: &[Finding]) -> Value {
+/// The findings of a `command` such as `doctor` on a project; their paths are relative to it.
+pub fn document_of_project(command: &str, catalog: &[&'static Rule], findings: &[Finding]) -> Value {
     let results: Vec<Value> = findings.iter().map(|finding| result(catalog, finding, in_project(finding))).collect();
-    log("cuwheel doctor", catalog, &results)
+    log(&format!("cuwheel {command}"), catalog, &results)
 }
 
 fn log(tool: &str, catalog: &[&'static Rule], results: &[Value]) -> Value {

@@ -21,6 +21,7 @@ use crate::files;
 use crate::findings::{self, Counts};
 use crate::output::Output;
 use crate::project::{Project, declared_near};
+use crate::sarif;
 
 /// The arguments of `ci`.
 #[derive(clap::Args, Clone, Debug)]
@@ -75,6 +76,9 @@ pub struct LintArguments {
     /// Do not report breaches of this rule or group; repeatable
     #[arg(long, value_name = "RULE", value_parser = lint::parse_selector)]
     pub allow: Vec<RuleSelector>,
+    /// Write the findings as SARIF to this file, for code scanning
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
 }
 
 impl Command {
@@ -288,6 +292,11 @@ fn lint(arguments: &LintArguments, output: &Output) -> Result<Outcome> {
         [] => vec![arguments.common.project.clone()],
         given => given.to_vec(),
     };
+    if arguments.sarif.is_some() && paths.len() > 1 {
+        return Err(Failure::usage("--sarif is for one repository: its paths are relative to it")
+            .remedy("lint the repositories one by one")
+            .into());
+    }
     if arguments.common.dry_run {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Ok(Outcome::done(format!("{}\n", names.join("\n")), json!({ "plan": { "paths": names } })));
@@ -301,6 +310,10 @@ fn lint(arguments: &LintArguments, output: &Output) -> Result<Outcome> {
         let policy =
             Policy::default().with(of_settings.0, of_settings.1).with(arguments.deny.clone(), arguments.allow.clone());
         let found = policy.apply(lint::check(&workflows));
+        if let Some(path) = &arguments.sarif {
+            let document = sarif::document_of_project("ci lint", lint::RULES, &found);
+            files::write_atomically(&files::absolute(path)?, format!("{document:#}\n").as_bytes())?;
+        }
         let counts = Counts::of(&found);
         let _ = writeln!(text, "{}: {} files, findings: {}", path.display(), workflows.count(), counts.describe());
         text += &findings::render(&found, arguments.common.verbose);

@@ -166,7 +166,7 @@ impl Plan {
             Baseline::of(&look.found).write(path)?;
         }
         if let Some(path) = &self.arguments.sarif {
-            let document = sarif::document_of_project(RULES, &look.findings());
+            let document = sarif::document_of_project("doctor", RULES, &look.findings());
             files::write_atomically(&files::absolute(path)?, format!("{document:#}\n").as_bytes())?;
         }
         Ok(self.outcome(&look, machine.as_ref(), mended.as_ref()))

@@ -147,6 +147,59 @@ fn the_command_reads_any_repository_and_names_file_and_line() {
 }
 
 #[test]
+fn a_remark_allows_a_rule_at_one_place() {
+    let workflow = |first: &str, above: &str| {
+        format!(
+            "on: push\npermissions: {{}}\njobs:\n  a:\n    runs-on: x\n    steps:\n{above}      - uses: a/b@main{first}\n      \
+             - uses: c/d@main\n"
+        )
+    };
+    let count = |first, above| examine(&workflow(first, above)).len();
+    assert_eq!(count("", ""), 2);
+    assert_eq!(count(" # cuwheel: allow pin/branch: ours", ""), 2, "the name ends at a space or a comma");
+    assert_eq!(count(" # cuwheel: allow pin/branch - it is ours", ""), 1);
+    assert_eq!(count("", "      # cuwheel: allow gate/, pin/\n"), 1);
+    assert_eq!(count("", "      # cuwheel: allow pin/tag\n"), 2);
+}
+
+#[test]
+fn findings_are_written_for_code_scanning() {
+    let tree = Tree::new();
+    tree.write(
+        ".github/workflows/a.yml",
+        "on: push\npermissions: {}\njobs:\n  a:\n    runs-on: x\n    steps: [{uses: a/b@main}]\n",
+    );
+    run(cuwheel(&tree.root).args(["ci", "lint", "--sarif", "out.sarif"])).expect_code(0);
+    let text = std::fs::read_to_string(tree.root.join("out.sarif")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let result = &document["runs"][0]["results"][0];
+    assert_eq!(document["runs"][0]["tool"]["driver"]["name"], "cuwheel ci lint");
+    assert_eq!(result["ruleId"], "pin/branch");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+        (&".github/workflows/a.yml".into(), &6.into())
+    );
+    run(cuwheel(&tree.root).args(["ci", "lint", "--sarif", "out.sarif", ".", "."])).expect_code(2);
+}
+
+/// Values of the wrong kind, and files that end early: whoever wrote them gets findings or nothing.
+#[test]
+fn no_workflow_makes_the_rules_panic() {
+    for case in bad().into_iter().chain(good()) {
+        let lines: Vec<&str> = case.workflow.lines().collect();
+        for index in 0..lines.len() {
+            examine(&lines[..index].join("\n"));
+            for value in ["", "[]", "{}", "~", "[[], {}]", "{ steps: ~ }", "'${{'", "*x", "|\n"] {
+                let (before, after) = (lines[..index].join("\n"), lines[index + 1..].join("\n"));
+                let line = lines[index].split_once(':').map_or(String::new(), |(key, _)| format!("{key}: {value}"));
+                examine(&format!("{before}\n{line}\n{after}\n"));
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_is_found_in_this_repository() {
     let found = run(cuwheel(&repository()).args(["ci", "lint", "--json"])).expect_code(0).json();
     assert_eq!(found["counts"], serde_json::json!({ "errors": 0, "warnings": 0, "notes": 0 }), "{found:#}");

@@ -319,6 +319,36 @@ fn the_plan_gives_each_row_its_wheel_and_refuses_an_empty_matrix() {
 }
 
 #[test]
+fn nothing_is_built_for_documentation_and_on_request_and_forks_get_no_gpu() {
+    let tree = project("pull-requests = 'pull_request'\n");
+    run(cuwheel(&tree.root).args(["ci", "render"])).expect_code(0);
+    let scope = |reference: &str, number: &str, fork: &str, title: &str, files: &str| {
+        let gh = format!(
+            "#!/bin/sh\ncase \"$*\" in\n  'api repos/a/b/pulls/7 --jq .title') echo '{title}';;\n  \
+             'api --paginate repos/a/b/pulls/7/files --jq .[].filename') printf '{files}';;\n  *) exit 9;;\nesac\n"
+        );
+        let job = Job::of(&tree, "ci.yml", "plan")
+            .program("gh", &gh)
+            .value("github.token", "")
+            .value("github.event.number", number)
+            .value("github.event.pull_request.head.repo.fork", fork)
+            .variable("GITHUB_REPOSITORY", "a/b")
+            .variable("GITHUB_REF_NAME", reference);
+        let _ = std::fs::remove_file(job.programs.join("GITHUB_OUTPUT"));
+        job.run(&tree.root, &job.step("See whether anything has to be built")).expect_code(0);
+        job.written("GITHUB_OUTPUT").replace('\n', " ")
+    };
+    let (all, nothing) = ("run=true run-gpu=true ", "run=false run-gpu=false ");
+    assert_eq!(scope("main", "", "", "", ""), all);
+    assert_eq!(scope("pull-request/7", "", "", "Speed up", "src/lib.rs\\nREADME.md\\n"), all);
+    assert_eq!(scope("7/merge", "7", "false", "Speed up", "src/README.md\\n"), all);
+    assert_eq!(scope("7/merge", "7", "true", "Speed up", "src/lib.rs\\n"), "run=true run-gpu=false ");
+    assert_eq!(scope("pull-request/7", "", "", "Notes [no-ci]", "src/lib.rs\\n"), nothing);
+    assert_eq!(scope("pull-request/7", "", "", "Words", "docs/a.md\\nREADME.md\\n"), nothing);
+    assert_eq!(scope("7/merge", "7", "false", "`$(exit 3)` \"; exit 3", "src/lib.rs\\n"), all);
+}
+
+#[test]
 fn pk_88_the_gate_takes_only_success_and_what_the_plan_left_out() {
     if !has_jq() {
         return;
@@ -353,6 +383,9 @@ fn pk_88_the_gate_takes_only_success_and_what_the_plan_left_out() {
     // The plan itself failed, and says nothing.
     assert_eq!(gate(["failure", "skipped", "skipped", "skipped"], "", ""), Some(1));
 }
+
+/// The message that is expected, what is changed before, and the tag.
+type Change<'test> = (&'test str, &'test dyn Fn(&Tree), &'test str);
 
 #[test]
 fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
@@ -395,8 +428,7 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
     let (code, text, files) = check(&|_| (), "v0.1.0");
     assert_eq!((code, files), (Some(0), 3), "{text}");
     let wheel = "artifacts/demo-wheel-amd64-3.11/demo-0.1.0-cp311-abi3-amd64.whl";
-    type Case<'test> = (&'test str, &'test dyn Fn(&Tree), &'test str);
-    let cases: [Case<'_>; 5] = [
+    let cases: [Change<'_>; 5] = [
         ("the tag is v0.2.0", &|_| (), "v0.2.0"),
         (
             "FAILED",

@@ -36,11 +36,27 @@ pub fn check(workflows: &Workflows) -> Vec<Finding> {
         artifacts::check(file, &mut found);
         wheels::check(file, &mut found);
         gate::check(file, &mut found);
+        found.retain(|finding| !is_allowed(file, finding));
         found.sort_by_key(Finding::line);
         found.dedup();
         findings.extend(found);
     }
     findings
+}
+
+/// Whether a remark on the line, or on the one above, says that it is meant: `# cuwheel: allow RULE`.
+fn is_allowed(file: &File, finding: &Finding) -> bool {
+    const MARK: &str = "# cuwheel: allow ";
+    let id = finding.rule().id();
+    let names = |line: &str| {
+        let rules = line.split_once(MARK).map(|(_, rest)| rest).unwrap_or_default();
+        let mut rules = rules.split([',', ' ']).filter(|rule| !rule.is_empty());
+        rules.any(|rule| rule == id || (rule.ends_with('/') && id.starts_with(rule)))
+    };
+    let Some(index) = finding.line().and_then(|line| line.checked_sub(1)) else { return false };
+    let above = index.checked_sub(1).and_then(|above| file.text.lines().nth(above));
+    file.text.lines().nth(index).is_some_and(names)
+        || above.is_some_and(|line| line.trim_start().starts_with('#') && names(line))
 }
 
 /// A finding on a line of a file.
