@@ -103,6 +103,30 @@ fn what_real_workflows_do_is_understood() {
             ),
             &["pin/piped-script"],
         ),
+        (
+            "steps are shared by aliases",
+            job(
+                "    runs-on: linux-amd64-gpu-l4-latest-1\n    timeout-minutes: 9\n    steps:\n      - &check {run: nvidia-smi}\n  b:\n    \
+                 runs-on: linux-amd64-gpu-l4-latest-1\n    timeout-minutes: 9\n    steps:\n      - *check\n      - run: pytest --require-gpu",
+            ),
+            &[],
+        ),
+        (
+            "a wheel that stays is no hand-over",
+            job(
+                "    runs-on: x\n    steps:\n      - run: pip wheel .\n      - uses: actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a\n        \
+                 with: {path: dist/*.tar.gz, if-no-files-found: error}",
+            ),
+            &[],
+        ),
+        (
+            "rows come from a program",
+            job(
+                "    runs-on: x\n    steps:\n      - shell: python\n        run: print(1)\n  b:\n    needs: a\n    strategy: {matrix: \
+                 '${{ fromJSON(needs.a.outputs.m) }}'}\n    runs-on: x\n    steps: [{run: make}]",
+            ),
+            &[],
+        ),
     ];
     for (what, workflow, rules) in cases {
         let found = examine(workflow);

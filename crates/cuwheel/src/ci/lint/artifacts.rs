@@ -72,7 +72,8 @@ fn matrix(job: &Job<'_>, findings: &mut Vec<Finding>) {
             };
             command.words().iter().any(is_script) || command.words().windows(2).any(|words| words == ["python", "-c"])
         });
-        if !is_asked && !is_checked && !is_literal && !is_elsewhere {
+        let is_program = source.steps().iter().any(|step| step.0.text_of("shell") == Some("python"));
+        if !is_asked && !is_checked && !is_literal && !is_elsewhere && !is_program {
             let message = format!("{} has the rows that {} gives, which may be none", job.id, source.id);
             findings.push(at(&catalog::MATRIX_EMPTY, job.file, matrix.line, message));
         }
