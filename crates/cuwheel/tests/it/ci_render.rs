@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use expect_test::expect;
 
-use crate::support::{Tree, cuwheel, interpreter, run, uv};
+use crate::support::{Tree, cuwheel, interpreter, repository, run, uv};
 
 /// A project that workflows can be rendered for; nothing of it is built.
 pub(crate) fn project(settings: &str) -> Tree {
@@ -104,6 +104,11 @@ fn other_settings_replace_what_was_rendered_and_remove_what_is_not_asked_for() {
     // Files of others under these names are not touched.
     tree.write(".gitlab-ci.yml", "stages: [mine]\n");
     ci(&tree, &["check"], 0);
+}
+
+#[test]
+fn this_repositorys_workflows_are_rendered() {
+    run(cuwheel(&repository()).args(["ci", "check"])).expect_code(0);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use cuwheel::ci::yaml::{self, Node};
 use serde_json::{Value, json};
 
 use crate::ci_render::project;
-use crate::support::{EditableProject, Ran, Tree, cuwheel, interpreter, run, scrub};
+use crate::support::{EditableProject, Ran, Tree, cuwheel, driver_directory, interpreter, run, scrub};
 
 /// Every script of a workflow or an action.
 pub(crate) fn scripts(text: &str) -> Vec<String> {
@@ -139,12 +139,15 @@ fn python(job: Job) -> Job {
 fn small_project() -> EditableProject {
     let project = EditableProject::new();
     let text = std::fs::read_to_string(project.path("pyproject.toml")).unwrap();
-    let more = "[tool.cuwheel.test]\nrust = false\npaths = ['tests/cpu']\n[tool.cuwheel.ci]\ncommand = 'cuwheel'\n[dependency-groups]\ntest = ['pytest']\ntest-gpu = ['pytest']\n";
+    let more = "[tool.cuwheel.test]\nrust = false\npaths = ['tests/cpu']\n[tool.cuwheel.ci]\ncommand = 'cuwheel'\nproviders = ['github', 'gitlab', 'slurm']\n[dependency-groups]\ntest = ['pytest']\ntest-gpu = ['pytest']\n";
     project
         .tree
         .write("pyproject.toml", text + more)
         .write("tests/cpu/test_small.py", "import small\n\n\ndef test_value():\n    assert small.VALUE == 1\n");
-    project.tree.write("tests/gpu/test_gpu.py", "def test_gpu():\n    assert True\n");
+    project.tree.write(
+        "tests/gpu/test_gpu.py",
+        "import ctypes\n\n\ndef test_gpu():\n    assert ctypes.CDLL('libcuda.so.1').cuInit(0) == 0\n",
+    );
     run(&mut project.command("lock", &[])).expect_code(0);
     run(&mut project.command("ci", &["render"])).expect_code(0);
     project
@@ -160,18 +163,13 @@ fn the_build_job_makes_what_it_hands_over() {
     let version = format!("{major}.{minor}");
     let rows =
         json!([{ "arch": "amd64", "python": version, "wheel": version, "gpu": "l4", "driver": "latest", "count": 1 }]);
-    let target = project
-        .command("build-wheel", &[])
-        .get_envs()
-        .find(|(name, _)| *name == "CARGO_TARGET_DIR")
-        .map(|(_, value)| value.unwrap().to_str().unwrap().to_owned());
     let job = Job::of(&project.tree, "build.yml", "build")
         .value("matrix.arch", "amd64")
         .value("matrix.python", &version)
         .value("matrix.abi3", "true")
         .value("matrix.sdist", "true")
         .value("inputs.gpu", rows.to_string())
-        .variable("CARGO_TARGET_DIR", &target.unwrap());
+        .variable("CARGO_TARGET_DIR", &target(&project));
     let job = python(job);
     let mut uploads = 0;
     for step in job.steps() {
@@ -189,7 +187,17 @@ fn the_build_job_makes_what_it_hands_over() {
     assert_eq!(uploads, 3);
     let summary = job.written("GITHUB_STEP_SUMMARY");
     assert!(summary.contains("- `results/junit.xml`: 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
-    hand_over(&project, &version);
+    without_a_gpu(&project, &version);
+    with_a_gpu(&project, &version);
+    on_gitlab(&project, &version);
+}
+
+/// Where all small projects are compiled.
+fn target(project: &EditableProject) -> String {
+    let command = project.command("build-wheel", &[]);
+    let mut variables = command.get_envs();
+    let found = variables.find(|(name, _)| *name == "CARGO_TARGET_DIR").and_then(|(_, value)| value).unwrap();
+    found.to_str().unwrap().to_owned()
 }
 
 fn is_there(root: &Path, pattern: &str) -> bool {
@@ -201,40 +209,90 @@ fn is_there(root: &Path, pattern: &str) -> bool {
     entries.any(|entry| entry.unwrap().file_name().to_str().unwrap().ends_with(ending))
 }
 
-/// The steps of the other jobs on what the build made: the import on a bare machine, and the GPU tests, which fail here since
-/// there is no driver.
-fn hand_over(project: &EditableProject, version: &str) {
+/// The jobs that test what the build made, on machines without a GPU.
+fn without_a_gpu(project: &EditableProject, version: &str) {
     let other = Tree::new();
-    std::fs::rename(project.path("dist"), other.root.join("wheel")).unwrap();
+    cuwheel::files::copy_tree(&project.path("dist"), &other.root.join("wheel")).unwrap();
     let import = python(Job::of(&project.tree, "build.yml", "import"));
     let imported = import.run(&other.root, &import.step("Install the wheel by its path, and import it")).expect_code(0);
-    assert!(
-        imported.stdout.contains("environment/lib") && imported.stdout.contains("small/__init__.py"),
-        "{}",
-        imported.stdout
-    );
+    let text = &imported.stdout;
+    assert!(text.contains("environment/lib") && text.contains("small/__init__.py"), "{text}");
 
-    let machine = Tree::new();
+    std::fs::rename(project.path("dist"), project.path("wheel")).unwrap();
+    let test = python(Job::of(&project.tree, "build.yml", "test"))
+        .value("matrix.python", version)
+        .value("matrix.dependencies", "locked")
+        .variable("CARGO_TARGET_DIR", &target(project));
+    for step in test.steps().iter().filter(|step| step.get("run").is_some()) {
+        if step.text_of("if").is_none_or(|condition| condition.contains("always()")) {
+            test.run(&project.tree.root, step).expect_code(0);
+        }
+    }
+    std::fs::remove_dir_all(project.path("wheel")).unwrap();
+
+    let editable =
+        python(Job::of(&project.tree, "build.yml", "editable")).variable("CARGO_TARGET_DIR", &target(project));
+    let step = editable.step("Install for editing, and prove that what was built is loaded");
+    editable.run(&project.tree.root, &step).expect_code(0);
+}
+
+/// The job with a GPU, which the stand-in driver plays, and the same bundle under Slurm.
+fn with_a_gpu(project: &EditableProject, version: &str) {
+    let (machine, driver) = (Tree::new(), driver_directory());
     std::fs::rename(project.path("bundles"), machine.root.join("bundles")).unwrap();
-    let gpu = Job::of(&project.tree, "test-gpu.yml", "test")
+    let gpu = python(Job::of(&project.tree, "test-gpu.yml", "test"))
+        .program("nvidia-smi", "#!/bin/sh\n")
         .value("matrix.python", version)
         .value("matrix.count", "1")
-        .value("env.NVIDIA_VISIBLE_DEVICES", "0")
-        .variable("LD_LIBRARY_PATH", "/nonexistent");
-    let gpu = python(gpu);
-    gpu.run(&machine.root, &gpu.step("Check that they are those that were packed")).expect_code(0);
-    let ran = gpu.run(&machine.root, &gpu.step("Test the wheel"));
-    if ran.code != Some(0) {
-        assert!(
-            ran.stdout.contains("libcuda.so.1") || ran.stderr.contains("libcuda.so.1"),
-            "{}{}",
-            ran.stdout,
-            ran.stderr
-        );
+        .variable("LD_LIBRARY_PATH", driver.path().to_str().unwrap())
+        .variable("CUDA_STUB", "");
+    let _ = std::fs::remove_file(gpu.programs.join("GITHUB_STEP_SUMMARY"));
+    for step in gpu.steps().iter().filter(|step| step.get("run").is_some()) {
+        gpu.run(&machine.root, step).expect_code(0);
     }
-    let bundle = machine.root.join("bundles").join(version).join("gpu-tests.tar.gz");
-    std::fs::write(&bundle, "other").unwrap();
-    gpu.run(&machine.root, &gpu.step("Check that they are those that were packed")).expect_code(1);
+    let summary = gpu.written("GITHUB_STEP_SUMMARY");
+    assert!(summary.contains("- `results/junit.xml`: 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
+
+    let directory = machine.root.join("bundles").join(version);
+    let programs = gpu.programs.clone();
+    let slurm = || {
+        let mut script = Command::new(project.path("ci/test-gpu.slurm.sh"));
+        scrub(&mut script);
+        let path = std::env::var_os("PATH").unwrap();
+        let path = std::env::join_paths(std::iter::once(programs.clone()).chain(std::env::split_paths(&path))).unwrap();
+        script.arg("python").current_dir(&directory).env("PATH", path).env("SLURM_JOB_ID", "7");
+        run(script.env("LD_LIBRARY_PATH", driver.path()).env("CUDA_STUB", "").env_remove("CUDA_VISIBLE_DEVICES"))
+    };
+    slurm().expect_code(0);
+    assert!(directory.join("results-7/report.json").is_file());
+
+    // Without a driver nothing is skipped to green, and what was changed on the way is not run.
+    let without = gpu.variable("LD_LIBRARY_PATH", "/nonexistent");
+    let refused = without.run(&machine.root, &without.step("Test the wheel"));
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+    std::fs::write(directory.join("gpu-tests.tar.gz"), "other").unwrap();
+    without.run(&machine.root, &without.step("Check that they are those that were packed")).expect_code(1);
+    slurm().expect_code(1);
+}
+
+/// The script of GitLab's build, which does the same.
+fn on_gitlab(project: &EditableProject, version: &str) {
+    let text = std::fs::read_to_string(project.path(".gitlab-ci.yml")).unwrap();
+    let script = yaml::parse(&text).unwrap().unwrap().get("build").unwrap().get("script").unwrap().texts().join("\n");
+    let job = Job::of(&project.tree, "build.yml", "build");
+    let mut bash = Command::new("bash");
+    scrub(&mut bash);
+    let path = std::env::var_os("PATH").unwrap();
+    let before = [job.programs.clone(), Path::new(env!("CARGO_BIN_EXE_cuwheel")).parent().unwrap().to_owned()];
+    bash.env("PATH", std::env::join_paths(before.into_iter().chain(std::env::split_paths(&path))).unwrap());
+    bash.args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c", &script]).current_dir(&project.tree.root);
+    bash.envs([("ARCH", "amd64"), ("PYTHON", version), ("ABI3", "true"), ("SDIST", "false"), ("BUNDLES", version)]);
+    run(bash.env("CARGO_TARGET_DIR", target(project))).expect_code(0);
+    for path in
+        [format!("handover/amd64/wheel-{version}/SHA256SUMS"), format!("handover/amd64/{version}/gpu-tests.tar.gz")]
+    {
+        assert!(project.path(&path).is_file(), "{path}");
+    }
 }
 
 /// `yq` of Go, as runners have it, played by a YAML reader that is here.
