@@ -3,6 +3,8 @@
 //! `ci_rule_pages DIRECTORY` checks, `ci_rule_pages DIRECTORY --fix` writes. An example because it needs the corpus, which
 //! the tests have, and no program for users.
 
+#![expect(dead_code, reason = "the corpus has more than the pages show")]
+
 #[path = "../tests/it/ci_corpus.rs"]
 mod ci_corpus;
 

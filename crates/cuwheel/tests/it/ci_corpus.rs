@@ -1,6 +1,6 @@
 //! Workflows with one mistake each, and sound ones beside them: for the tests of `ci lint`, and for the pages of its rules.
 //!
-//! They are made up; what was reduced from workflows that exist is in `ci_lint.rs`.
+//! They are made up, but for those that were reduced from workflows that exist.
 
 use cuwheel::ci::lint::{self, Workflows};
 use cuwheel::ci::pins::ACTIONS;
@@ -32,6 +32,11 @@ pub(crate) fn bad() -> Vec<Case> {
 /// Workflows without.
 pub(crate) fn good() -> Vec<Case> {
     cases(include_str!("ci/good.txt"))
+}
+
+/// What was reduced from workflows that exist, with the rule that they break, or `none`.
+pub(crate) fn real() -> Vec<Case> {
+    cases(include_str!("ci/real.txt"))
 }
 
 /// Each after lines `##### RULE: WHAT`; one workflow may be for several rules.
