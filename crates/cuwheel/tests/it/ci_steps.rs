@@ -186,7 +186,7 @@ fn the_build_job_makes_what_it_hands_over() {
     }
     assert_eq!(uploads, 3);
     let summary = job.written("GITHUB_STEP_SUMMARY");
-    assert!(summary.contains("- `results/junit.xml`: 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
+    assert!(summary.contains(": 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
     without_a_gpu(&project, &version);
     with_a_gpu(&project, &version);
     on_gitlab(&project, &version);
@@ -216,7 +216,7 @@ fn without_a_gpu(project: &EditableProject, version: &str) {
     let import = python(Job::of(&project.tree, "build.yml", "import"));
     let imported = import.run(&other.root, &import.step("Install the wheel by its path, and import it")).expect_code(0);
     let text = &imported.stdout;
-    assert!(text.contains("environment/lib") && text.contains("small/__init__.py"), "{text}");
+    assert!(text.contains("programs/temp/small-0.1.0-") && text.contains("small/__init__.py"), "{text}");
 
     std::fs::rename(project.path("dist"), project.path("wheel")).unwrap();
     let test = python(Job::of(&project.tree, "build.yml", "test"))
@@ -251,9 +251,9 @@ fn with_a_gpu(project: &EditableProject, version: &str) {
         gpu.run(&machine.root, step).expect_code(0);
     }
     let summary = gpu.written("GITHUB_STEP_SUMMARY");
-    assert!(summary.contains("- `results/junit.xml`: 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
+    assert!(summary.contains(": 1 tests, 0 failures, 0 errors, 0 skipped"), "{summary}");
 
-    let directory = machine.root.join("bundles").join(version);
+    let directory = bundle_in(&machine.root.join("bundles").join(version));
     let programs = gpu.programs.clone();
     let slurm = || {
         let mut script = Command::new(project.path("ci/test-gpu.slurm.sh"));
@@ -275,6 +275,15 @@ fn with_a_gpu(project: &EditableProject, version: &str) {
     slurm().expect_code(1);
 }
 
+/// The one directory with a bundle, with its hash beside it.
+fn bundle_in(directory: &Path) -> PathBuf {
+    let mut entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let bundle = entries.find(|path| path.is_dir()).unwrap();
+    let hash = cuwheel::files::sha256_of_file(&bundle.join("gpu-tests.tar.gz")).unwrap();
+    std::fs::write(bundle.join("SHA256SUMS"), format!("{hash}  gpu-tests.tar.gz\n")).unwrap();
+    bundle
+}
+
 /// The script of GitLab's build, which does the same.
 fn on_gitlab(project: &EditableProject, version: &str) {
     let text = std::fs::read_to_string(project.path(".gitlab-ci.yml")).unwrap();
@@ -288,9 +297,7 @@ fn on_gitlab(project: &EditableProject, version: &str) {
     bash.args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c", &script]).current_dir(&project.tree.root);
     bash.envs([("ARCH", "amd64"), ("PYTHON", version), ("ABI3", "true"), ("SDIST", "false"), ("BUNDLES", version)]);
     run(bash.env("CARGO_TARGET_DIR", target(project))).expect_code(0);
-    for path in
-        [format!("handover/amd64/wheel-{version}/SHA256SUMS"), format!("handover/amd64/{version}/gpu-tests.tar.gz")]
-    {
+    for path in [format!("handover/amd64/wheel-{version}/SHA256SUMS"), format!("handover/amd64/{version}/SHA256SUMS")] {
         assert!(project.path(&path).is_file(), "{path}");
     }
 }
@@ -452,7 +459,7 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
     }
     let tree = project("publish = true\n");
     run(cuwheel(&tree.root).args(["ci", "render"])).expect_code(0);
-    let check = |change: &dyn Fn(&Tree), tag: &str| {
+    let check = |change: &dyn Fn(&Tree), tag: &str, builds: &Value| {
         let place = Tree::new();
         for (name, sdist) in [("amd64-3.11", true), ("arm64-3.11", false)] {
             let wheel = format!("demo-0.1.0-cp311-abi3-{}.whl", &name[..5]);
@@ -475,16 +482,25 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
                 .write(&format!("{directory}/manifest.json"), manifest.to_string());
         }
         change(&place);
-        let builds = json!([{ "sdist": true }, { "sdist": false }]).to_string();
         let job = Job::of(&tree, "ci.yml", "publish")
-            .value("needs.plan.outputs.build", builds)
+            .value("needs.plan.outputs.build", builds.to_string())
             .variable("GITHUB_REF_NAME", tag);
         let ran =
             job.run(&place.root, &job.step("Check that they are those that were built, all of them, of this version"));
         (ran.code, ran.stdout + &ran.stderr, std::fs::read_dir(place.root.join("dist")).map_or(0, Iterator::count))
     };
-    let (code, text, files) = check(&|_| (), "v0.1.0");
+    let both = json!([{ "sdist": true }, { "sdist": false }]);
+    let (code, text, files) = check(&|_| (), "v0.1.0", &both);
     assert_eq!((code, files), (Some(0), 3), "{text}");
+    // One artifact alone is unpacked into the directory itself.
+    let alone = |place: &Tree| {
+        let artifacts = place.root.join("artifacts");
+        std::fs::rename(artifacts.join("demo-wheel-amd64-3.11"), place.root.join("one")).unwrap();
+        std::fs::remove_dir_all(&artifacts).unwrap();
+        std::fs::rename(place.root.join("one"), artifacts).unwrap();
+    };
+    let (code, text, files) = check(&alone, "v0.1.0", &json!([{ "sdist": true }]));
+    assert_eq!((code, files), (Some(0), 2), "{text}");
     let wheel = "artifacts/demo-wheel-amd64-3.11/demo-0.1.0-cp311-abi3-amd64.whl";
     let cases: [Change<'_>; 5] = [
         ("the tag is v0.2.0", &|_| (), "v0.2.0"),
@@ -496,7 +512,7 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
             "v0.1.0",
         ),
         (
-            "1 wheels and 1 sdists",
+            "builds and sdists: 1 1, where ci/matrix.yml asks for 2 1",
             &|place| std::fs::remove_dir_all(place.root.join("artifacts/demo-wheel-arm64-3.11")).unwrap(),
             "v0.1.0",
         ),
@@ -511,7 +527,7 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
         ),
     ];
     for (message, change, tag) in cases {
-        let (code, text, _) = check(change, tag);
+        let (code, text, _) = check(change, tag, &both);
         assert!(code != Some(0) && text.contains(message), "{message}: {text}");
     }
 }
