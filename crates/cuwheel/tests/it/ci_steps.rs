@@ -449,6 +449,30 @@ fn pk_88_the_gate_takes_only_success_and_what_the_plan_left_out() {
     assert_eq!(gate(["failure", "skipped", "skipped", "skipped"], "", ""), Some(1));
 }
 
+/// What two builds of version 0.1.0 hand over.
+fn write_artifacts(place: &Tree) {
+    for (name, sdist) in [("amd64-3.11", true), ("arm64-3.11", false)] {
+        let wheel = format!("demo-0.1.0-cp311-abi3-{}.whl", &name[..5]);
+        let mut files = vec![wheel.clone()];
+        files.extend(sdist.then(|| "demo-0.1.0.tar.gz".to_owned()));
+        let hash = |file: &str| cuwheel::files::sha256(file.as_bytes());
+        let sums: Vec<String> = files.iter().map(|file| format!("{}  {file}", hash(file))).collect();
+        let listed = json!({ "file": "demo-0.1.0.tar.gz", "sha256": hash("demo-0.1.0.tar.gz") });
+        let manifest = json!({
+            "version": "0.1.0",
+            "wheels": [{ "file": wheel, "sha256": hash(&wheel) }],
+            "sdist": if sdist { listed } else { Value::Null },
+        });
+        let directory = format!("artifacts/demo-wheel-{name}");
+        for file in &files {
+            place.write(&format!("{directory}/{file}"), file);
+        }
+        place
+            .write(&format!("{directory}/SHA256SUMS"), sums.join("\n"))
+            .write(&format!("{directory}/manifest.json"), manifest.to_string());
+    }
+}
+
 /// The message that is expected, what is changed before, and the tag.
 type Change<'test> = (&'test str, &'test dyn Fn(&Tree), &'test str);
 
@@ -461,26 +485,7 @@ fn pk_62_what_is_published_is_all_that_was_built_and_nothing_else() {
     run(cuwheel(&tree.root).args(["ci", "render"])).expect_code(0);
     let check = |change: &dyn Fn(&Tree), tag: &str, builds: &Value| {
         let place = Tree::new();
-        for (name, sdist) in [("amd64-3.11", true), ("arm64-3.11", false)] {
-            let wheel = format!("demo-0.1.0-cp311-abi3-{}.whl", &name[..5]);
-            let mut files = vec![wheel.clone()];
-            files.extend(sdist.then(|| "demo-0.1.0.tar.gz".to_owned()));
-            let hash = |file: &str| cuwheel::files::sha256(file.as_bytes());
-            let sums: Vec<String> = files.iter().map(|file| format!("{}  {file}", hash(file))).collect();
-            let listed = json!({ "file": "demo-0.1.0.tar.gz", "sha256": hash("demo-0.1.0.tar.gz") });
-            let manifest = json!({
-                "version": "0.1.0",
-                "wheels": [{ "file": wheel, "sha256": hash(&wheel) }],
-                "sdist": if sdist { listed } else { Value::Null },
-            });
-            let directory = format!("artifacts/demo-wheel-{name}");
-            for file in &files {
-                place.write(&format!("{directory}/{file}"), file);
-            }
-            place
-                .write(&format!("{directory}/SHA256SUMS"), sums.join("\n"))
-                .write(&format!("{directory}/manifest.json"), manifest.to_string());
-        }
+        write_artifacts(&place);
         change(&place);
         let job = Job::of(&tree, "ci.yml", "publish")
             .value("needs.plan.outputs.build", builds.to_string())
