@@ -69,8 +69,6 @@ impl Template {
     ///
     /// # Panics
     /// If there is none: paths are those of files in this repository.
-    /// The template at this path, which the caller knows to be there.
-    /// If there is none.
     pub fn named(path: &str) -> Self {
         *TEMPLATES.iter().find(|template| template.path == path).expect("the template is embedded")
     }
