@@ -2,7 +2,7 @@
 //!
 //! Variables are not expanded. Source: "cmake-language(7)".
 
-use super::tree::Tree;
+use crate::reading::tree::Tree;
 
 /// A command such as `target_link_libraries(x PRIVATE cuda)`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,15 +5,15 @@
 use std::path::{Path, PathBuf};
 
 use super::cmake::{self, CMakeFile};
-use super::ini::Ini;
 use super::meson::{self, MesonFile};
 use super::native::{self, NativeFile};
 use super::python::{self, Purpose, PythonFile};
-use super::requirement::Requirement;
-use super::toml_file::TomlFile;
-use super::tree::{self, Tree};
 use crate::error::{Failure, Result};
 use crate::files;
+use crate::reading::ini::Ini;
+use crate::reading::requirement::Requirement;
+use crate::reading::toml_file::TomlFile;
+use crate::reading::tree::{self, Tree};
 
 /// Which program turns the project into a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! Variables are not followed.
 
-use super::tokens::{self, Language, Token};
-use super::tree::Tree;
+use crate::reading::tokens::{self, Language, Token};
+use crate::reading::tree::Tree;
 
 /// A call such as `dependency('cuda', modules: ['cudart'])`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,23 +9,18 @@ mod catalog;
 mod cmake;
 mod facts;
 pub mod fix;
-mod ini;
 pub mod machine;
 mod meson;
 mod native;
 mod python;
-mod requirement;
 mod rules;
-mod tokens;
-mod toml_file;
-mod tree;
 
 use cuwheel_inspect::rules::{Finding, Policy, RuleSelector};
 
+pub use crate::reading::toml_file::TomlFile;
 pub use catalog::RULES;
 pub use facts::{Backend, ProjectFacts, root_of};
 pub use fix::Edit;
-pub use toml_file::TomlFile;
 
 use crate::findings;
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tokens::{self, Language, Placed, Token};
-use super::tree::{self, Tree, TreeFile};
+use crate::reading::tokens::{self, Language, Placed, Token};
+use crate::reading::tree::{self, Tree, TreeFile};
 
 /// What kind of source it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::tree::Tree;
 use crate::error::Result;
 use crate::process::Process;
+use crate::reading::tree::Tree;
 
 const READER: &str = include_str!("../python/python_facts.py");
 /// What all files together may take: reading a thousand takes seconds.

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::super::facts::{Backend, ProjectFacts};
-use super::super::requirement::floor_of_specifier;
 use super::super::{Diagnosis, Edit, catalog};
 use super::at;
 use crate::cargo_manifest::CargoManifest;
+use crate::reading::requirement::floor_of_specifier;
 
 pub(super) fn check(facts: &ProjectFacts, diagnosis: &mut Diagnosis) {
     if facts.backend == Backend::Maturin {

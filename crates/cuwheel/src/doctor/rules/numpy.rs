@@ -2,9 +2,9 @@
 
 use super::super::facts::{Placed, ProjectFacts};
 use super::super::native::NativeFile;
-use super::super::requirement::{Requirement, floor_of_specifier};
 use super::super::{Diagnosis, Edit, catalog};
 use super::at;
+use crate::reading::requirement::{Requirement, floor_of_specifier};
 
 /// The oldest NumPy that has wheels for a minor version of Python 3.
 const OLDEST_FOR: &[(u64, &str)] =

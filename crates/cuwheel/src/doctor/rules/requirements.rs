@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use super::super::cmake::Command;
 use super::super::facts::{Backend, ProjectFacts};
 use super::super::python::{self, PythonFile};
-use super::super::requirement::distribution_of;
 use super::super::{Diagnosis, Edit, catalog};
 use super::at;
+use crate::reading::requirement::distribution_of;
 
 /// What every setuptools build has, and what comes with it.
 const ALWAYS: &[&str] = &["setuptools", "pip"];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Which comments and quotes there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
+pub(crate) enum Language {
     /// C, C++ and CUDA.
     C,
     Rust,
@@ -15,30 +15,30 @@ pub(super) enum Language {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
+pub(crate) enum Token<'t> {
     Word(&'t str),
     Text(String),
     Mark(char),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placed<'t> {
-    pub(super) token: Token<'t>,
-    pub(super) line: usize,
+pub(crate) struct Placed<'t> {
+    pub(crate) token: Token<'t>,
+    pub(crate) line: usize,
 }
 
 impl Placed<'_> {
-    pub(super) fn is_word(&self, word: &str) -> bool {
+    pub(crate) fn is_word(&self, word: &str) -> bool {
         matches!(self.token, Token::Word(found) if found == word)
     }
 
-    pub(super) fn is_mark(&self, mark: char) -> bool {
+    pub(crate) fn is_mark(&self, mark: char) -> bool {
         self.token == Token::Mark(mark)
     }
 }
 
 /// Takes a text apart.
-pub(super) fn tokens(text: &str, language: Language) -> Vec<Placed<'_>> {
+pub(crate) fn tokens(text: &str, language: Language) -> Vec<Placed<'_>> {
     let mut scanner = Scanner { text, language, position: 0, line: 1, found: Vec::new() };
     while scanner.step() {}
     scanner.found
@@ -193,7 +193,7 @@ fn raw_string_prefix(rest: &str, language: Language) -> Option<usize> {
 }
 
 /// The index of the mark that closes the one at `open`; the end where none does.
-pub(super) fn closing(tokens: &[Placed<'_>], open: usize) -> usize {
+pub(crate) fn closing(tokens: &[Placed<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (index, placed) in tokens.iter().enumerate().skip(open) {
         match placed.token {
@@ -211,7 +211,7 @@ pub(super) fn closing(tokens: &[Placed<'_>], open: usize) -> usize {
 }
 
 /// The arguments of the call whose parenthesis is at `open`.
-pub(super) fn arguments<'a, 't>(tokens: &'a [Placed<'t>], open: usize) -> Vec<&'a [Placed<'t>]> {
+pub(crate) fn arguments<'a, 't>(tokens: &'a [Placed<'t>], open: usize) -> Vec<&'a [Placed<'t>]> {
     let end = closing(tokens, open);
     let (mut found, mut start, mut depth) = (Vec::new(), open + 1, 0_usize);
     for index in open + 1..end {
@@ -232,7 +232,7 @@ pub(super) fn arguments<'a, 't>(tokens: &'a [Placed<'t>], open: usize) -> Vec<&'
 }
 
 /// Texts that a file gives names to: `#define NAME "…"`, `const char *NAME = "…"`, `const NAME: &CStr = c"…"`.
-pub(super) fn named_texts(tokens: &[Placed<'_>]) -> BTreeMap<String, String> {
+pub(crate) fn named_texts(tokens: &[Placed<'_>]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (index, placed) in tokens.iter().enumerate() {
         let Token::Word(word) = placed.token else { continue };
@@ -269,7 +269,7 @@ pub(super) fn named_texts(tokens: &[Placed<'_>]) -> BTreeMap<String, String> {
 }
 
 /// The text of an expression that is made of texts and of names of texts; without the NUL at its end.
-pub(super) fn text_of(tokens: &[Placed<'_>], names: &BTreeMap<String, String>) -> Option<String> {
+pub(crate) fn text_of(tokens: &[Placed<'_>], names: &BTreeMap<String, String>) -> Option<String> {
     let (mut text, mut found) = (String::new(), false);
     for placed in tokens {
         match &placed.token {

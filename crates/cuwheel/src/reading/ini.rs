@@ -4,22 +4,24 @@
 
 /// A value with the section, the key and the line that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) section: String,
-    pub(super) key: String,
-    pub(super) value: String,
-    pub(super) line: usize,
+pub(crate) struct Entry {
+    pub(crate) section: String,
+    pub(crate) key: String,
+    /// The key as it is written.
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) line: usize,
 }
 
 /// A file that was read.
 #[derive(Clone, Debug)]
-pub(super) struct Ini {
-    pub(super) path: String,
+pub(crate) struct Ini {
+    pub(crate) path: String,
     entries: Vec<Entry>,
 }
 
 impl Ini {
-    pub(super) fn parse(path: &str, text: &str) -> Self {
+    pub(crate) fn parse(path: &str, text: &str) -> Self {
         let (mut entries, mut section): (Vec<Entry>, String) = (Vec::new(), String::new());
         let mut is_open = false;
         for (index, raw) in text.lines().enumerate() {
@@ -36,8 +38,9 @@ impl Ini {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 (section, is_open) = (name.trim().to_owned(), false);
             } else if let Some((key, value)) = line.split_once(['=', ':']) {
-                let (key, value) = (key.trim().replace('-', "_").to_lowercase(), value.trim().to_owned());
-                entries.push(Entry { section: section.clone(), key, value, line: index + 1 });
+                let (name, value) = (key.trim().to_owned(), value.trim().to_owned());
+                let key = name.replace('-', "_").to_lowercase();
+                entries.push(Entry { section: section.clone(), key, name, value, line: index + 1 });
                 is_open = true;
             }
         }
@@ -45,11 +48,11 @@ impl Ini {
     }
 
     /// The value of a key, whose dashes and capitals do not count.
-    pub(super) fn get(&self, section: &str, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, section: &str, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.section == section && entry.key == key)
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 }

@@ -1,6 +1,6 @@
 //! A TOML file with the lines of what it says.
 //!
-//! Not for changing files: [`super::fix`] does, on a document that keeps comments and layout.
+//! Not for changing files: [`crate::doctor::fix`] does, on a document that keeps comments and layout.
 
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ impl TomlFile {
 }
 
 /// The number of the line that a byte of a text is in.
-pub(super) fn line_at(text: &str, offset: usize) -> usize {
+pub(crate) fn line_at(text: &str, offset: usize) -> usize {
     1 + text.get(..offset.min(text.len())).unwrap_or(text).matches('\n').count()
 }
 

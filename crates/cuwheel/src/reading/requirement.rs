@@ -10,17 +10,17 @@ use crate::requirements::requirement_name;
 
 /// A requirement as it is written, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Requirement {
-    pub(super) text: String,
+pub(crate) struct Requirement {
+    pub(crate) text: String,
     /// Normalised.
-    pub(super) name: String,
-    pub(super) specifiers: Option<VersionSpecifiers>,
-    pub(super) has_marker: bool,
+    pub(crate) name: String,
+    pub(crate) specifiers: Option<VersionSpecifiers>,
+    pub(crate) has_marker: bool,
 }
 
 impl Requirement {
     /// `None` for what begins with no name, such as a URL or a comment.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (requirement, marker) = text.split_once(';').map_or((text, None), |(left, right)| (left, Some(right)));
         let requirement = requirement.trim();
         let name = requirement_name(requirement);
@@ -40,7 +40,7 @@ impl Requirement {
     }
 
     /// The oldest release that is let in, as major and minor.
-    pub(super) fn floor(&self) -> Option<(u64, u64)> {
+    pub(crate) fn floor(&self) -> Option<(u64, u64)> {
         let is_floor = |operator: &Operator| {
             matches!(
                 operator,
@@ -56,7 +56,7 @@ impl Requirement {
     }
 
     /// Whether releases of this major version or a newer one are kept out.
-    pub(super) fn is_below_major(&self, major: u64) -> bool {
+    pub(crate) fn is_below_major(&self, major: u64) -> bool {
         self.bounds().any(|(operator, version)| match operator {
             Operator::LessThan => pair(version) <= (major, 0),
             Operator::LessThanEqual | Operator::Equal | Operator::EqualStar | Operator::ExactEqual => {
@@ -74,7 +74,7 @@ fn pair(version: &Version) -> (u64, u64) {
 }
 
 /// The oldest version that a specifier such as `>=3.9,<4` lets in.
-pub(super) fn floor_of_specifier(text: &str) -> Option<(u64, u64)> {
+pub(crate) fn floor_of_specifier(text: &str) -> Option<(u64, u64)> {
     Requirement::parse(&format!("python{text}"))?.floor()
 }
 
@@ -103,7 +103,7 @@ const DISTRIBUTIONS: &[(&str, &str)] = &[
 ];
 
 /// The distribution that an imported module comes from, as far as names tell.
-pub(super) fn distribution_of(module: &str) -> String {
+pub(crate) fn distribution_of(module: &str) -> String {
     let is_or_is_in =
         |known: &str| module == known || module.strip_prefix(known).is_some_and(|rest| rest.starts_with('.'));
     match DISTRIBUTIONS.iter().find(|(known, _)| is_or_is_in(known)) {

@@ -17,7 +17,7 @@ const LARGEST_SOURCE_BYTES: u64 = 4 << 20;
 
 /// What a file is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// It is built, packaged, or part of how that is done.
     Product,
     /// It tests the product.
@@ -28,35 +28,35 @@ pub(super) enum Role {
 
 /// A file of the project.
 #[derive(Clone, Debug)]
-pub(super) struct TreeFile {
+pub(crate) struct TreeFile {
     /// Relative to the root, with slashes.
-    pub(super) path: String,
-    pub(super) role: Role,
+    pub(crate) path: String,
+    pub(crate) role: Role,
 }
 
 impl TreeFile {
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    pub(super) fn extension(&self) -> &str {
+    pub(crate) fn extension(&self) -> &str {
         extension(&self.path)
     }
 
-    pub(super) fn directory(&self) -> &str {
+    pub(crate) fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
 }
 
 /// What a path ends with after its last dot; empty without one.
-pub(super) fn extension(path: &str) -> &str {
+pub(crate) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 /// The files, sorted by path.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
     files: Vec<TreeFile>,
     /// Every file and every directory.
@@ -97,7 +97,7 @@ const ASIDE: &[&str] = &[
 
 impl Tree {
     /// Lists the files below `root`.
-    pub(super) fn read(root: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
         let walker = WalkBuilder::new(root)
             .hidden(false)
             .parents(false)
@@ -132,25 +132,25 @@ impl Tree {
         Ok(Self { root: root.to_path_buf(), files, paths })
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(super) fn files(&self) -> &[TreeFile] {
+    pub(crate) fn files(&self) -> &[TreeFile] {
         &self.files
     }
 
-    pub(super) fn product(&self) -> impl Iterator<Item = &TreeFile> {
+    pub(crate) fn product(&self) -> impl Iterator<Item = &TreeFile> {
         self.files.iter().filter(|file| file.role == Role::Product)
     }
 
     /// Whether there is a file or a directory.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
     /// The text of a file; bytes that are no UTF-8 are replaced. `None` for what is absent, too large or unreadable.
-    pub(super) fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
         let path = self.root.join(path);
         if std::fs::metadata(&path).ok()?.len() > LARGEST_SOURCE_BYTES {
             return None;

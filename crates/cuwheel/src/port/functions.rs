@@ -1,0 +1,380 @@
+//! What a native module offers to Python, as its sources say: functions, classes and their documentation.
+//!
+//! C and C++ are read by words, as tables of `PyMethodDef` and calls of `def`; macros are not expanded. Names that are put
+//! together by a macro are not found, and the place where a human has to look is named instead.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::value::Place;
+use crate::reading::tokens::{self, Language, Placed, Token};
+
+/// Something that Python code may call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// The name in Python.
+    pub name: String,
+    /// The name in C, if it has one.
+    pub native: Option<String>,
+    /// What its documentation says.
+    pub doc: Option<String>,
+    /// Whether it is a class.
+    pub is_class: bool,
+    /// Where it is.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// What one file has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// Names of modules that are defined here.
+    pub(super) modules: Vec<String>,
+    pub(super) entries: Vec<Entry>,
+    /// Constants and operators that are registered otherwise.
+    pub(super) others: Vec<(String, Place)>,
+}
+
+/// Reads a source.
+pub(super) fn read(path: &str, text: &str) -> Offer {
+    let mut offer = match crate::reading::tree::extension(path) {
+        "pyx" => cython(path, text),
+        _ => c(path, text),
+    };
+    let mut seen = Vec::new();
+    offer.entries.retain(|entry| {
+        let is_new = !seen.contains(&entry.name);
+        seen.push(entry.name.clone());
+        is_new
+    });
+    offer
+}
+
+fn c(path: &str, text: &str) -> Offer {
+    let tokens = tokens::tokens(text, Language::C);
+    let names = if text.contains("PyMethodDef") || text.contains("m_doc") {
+        tokens::named_texts(&tokens)
+    } else {
+        BTreeMap::new()
+    };
+    let mut offer = Offer { entries: method_tables(path, &tokens, &names), ..Offer::default() };
+    let mut variables = vec!["m", "mod", "module"];
+    for (index, placed) in tokens.iter().enumerate() {
+        let Token::Word(word) = placed.token else { continue };
+        let place = || Place::new(path, placed.line);
+        if let Some(name) = word.strip_prefix("PyInit_").filter(|name| !name.is_empty()) {
+            offer.modules.push(name.to_owned());
+        } else if matches!(
+            word,
+            "PYBIND11_MODULE" | "NB_MODULE" | "BOOST_PYTHON_MODULE" | "TORCH_LIBRARY" | "TORCH_LIBRARY_FRAGMENT"
+        ) {
+            let arguments = call_at(&tokens, index + 1);
+            if let Some(name) = arguments.first().and_then(|argument| last_word(argument)) {
+                if word.starts_with("TORCH_LIBRARY") {
+                    offer.others.push((format!("operators of torch in {word}({name})"), place()));
+                } else {
+                    offer.modules.push(name.to_owned());
+                    variables.extend(arguments.get(1).and_then(|argument| last_word(argument)));
+                }
+            }
+        } else if word == "def" && is_method_of(&tokens, index, &variables) {
+            offer.entries.extend(pybind_function(path, &tokens, index));
+        } else if matches!(word, "class_" | "enum_" | "exception_") {
+            offer.entries.extend(pybind_class(path, &tokens, index));
+        } else if matches!(
+            word,
+            "PyModule_AddObject"
+                | "PyModule_AddObjectRef"
+                | "PyModule_AddIntConstant"
+                | "PyModule_AddStringConstant"
+                | "PyModule_Add"
+        ) {
+            offer.extend_with_member(path, &tokens, index, word);
+        }
+    }
+    offer.modules.dedup();
+    offer
+}
+
+impl Offer {
+    /// A member of the module: a class if its name begins as one, else something to be ported by hand.
+    fn extend_with_member(&mut self, path: &str, tokens: &[Placed<'_>], index: usize, word: &str) {
+        let arguments = call_at(tokens, index + 1);
+        let place = Place::new(path, tokens[index].line);
+        let Some(name) = arguments.get(1).and_then(|argument| one_text(argument)) else { return };
+        let is_type = arguments.get(2).is_some_and(|argument| {
+            argument.iter().any(
+                |placed| matches!(placed.token, Token::Word(word) if word.contains("Type") || word.contains("_type")),
+            )
+        });
+        if word.starts_with("PyModule_AddObject") && is_type {
+            let native = arguments.get(2).and_then(|argument| last_word(argument)).map(str::to_owned);
+            self.entries.push(Entry { name, native, doc: None, is_class: true, place });
+        } else {
+            self.others.push((format!("the member {name}"), place));
+        }
+    }
+}
+
+/// Tables of functions; those of classes are left out where it can be told.
+fn method_tables(path: &str, tokens: &[Placed<'_>], names: &BTreeMap<String, String>) -> Vec<Entry> {
+    let mut tables: Vec<(&str, Vec<Entry>)> = Vec::new();
+    for (index, placed) in tokens.iter().enumerate() {
+        if !placed.is_word("PyMethodDef") {
+            continue;
+        }
+        let Some(Token::Word(table)) = tokens.get(index + 1).map(|placed| &placed.token) else { continue };
+        let Some(open) = tokens[index..].iter().take(10).position(|placed| placed.is_mark('{')) else { continue };
+        let is_table = tokens[index + 1..index + open].iter().any(|placed| placed.is_mark('['));
+        if is_table {
+            let rows = tokens::arguments(tokens, index + open);
+            tables.push((table, rows.into_iter().filter_map(|row| method(path, row, names)).collect()));
+        }
+    }
+    let used = used_by_modules(tokens);
+    let of_modules: Vec<_> = tables.iter().filter(|(table, _)| used.contains(table)).cloned().collect();
+    let chosen = if of_modules.is_empty() { tables } else { of_modules };
+    let of_classes = used_by_classes(tokens);
+    chosen.into_iter().filter(|(table, _)| !of_classes.contains(table)).flat_map(|(_, entries)| entries).collect()
+}
+
+/// Words in initialisers of `PyModuleDef`, in arguments of the functions that make modules, and after `m_methods`.
+fn used_by_modules<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for (index, placed) in tokens.iter().enumerate() {
+        let is_maker =
+            ["PyModuleDef", "Py_InitModule", "Py_InitModule3", "Py_InitModule4", "PyModule_AddFunctions", "m_methods"]
+                .iter()
+                .any(|word| placed.is_word(word));
+        if is_maker {
+            let until = tokens[index..].iter().take(80).take_while(|placed| !placed.is_mark(';'));
+            found.extend(
+                until.filter_map(|placed| if let Token::Word(word) = placed.token { Some(word) } else { None }),
+            );
+        }
+    }
+    found
+}
+
+/// Words after `tp_methods` and `Py_tp_methods`.
+fn used_by_classes<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
+    let is_slot = |placed: &Placed<'_>| placed.is_word("tp_methods") || placed.is_word("Py_tp_methods");
+    let indices = tokens.iter().enumerate().filter(|(_, placed)| is_slot(placed)).map(|(index, _)| index);
+    let word = |index: usize| {
+        tokens[index + 1..]
+            .iter()
+            .take(3)
+            .find_map(|placed| if let Token::Word(word) = placed.token { Some(word) } else { None })
+    };
+    indices.filter_map(word).collect()
+}
+
+/// `{"name", (PyCFunction)function, FLAGS, "doc"}`.
+fn method(path: &str, row: &[Placed<'_>], names: &BTreeMap<String, String>) -> Option<Entry> {
+    if !row.first()?.is_mark('{') {
+        return None;
+    }
+    let fields = tokens::arguments(row, 0);
+    let first = fields.first()?;
+    let name = tokens::text_of(skip_field_name(first), names)?;
+    let native = fields.get(1).and_then(|field| last_word(field)).map(str::to_owned);
+    let doc =
+        fields.get(3).and_then(|field| tokens::text_of(skip_field_name(field), names)).filter(|doc| !doc.is_empty());
+    Some(Entry { name, native, doc, is_class: false, place: Place::new(path, row[0].line) })
+}
+
+/// `.ml_name = "x"` without what is before `=`.
+fn skip_field_name<'a, 't>(field: &'a [Placed<'t>]) -> &'a [Placed<'t>] {
+    field.iter().position(|placed| placed.is_mark('=')).map_or(field, |equals| &field[equals + 1..])
+}
+
+fn last_word<'t>(tokens: &[Placed<'t>]) -> Option<&'t str> {
+    tokens.iter().rev().find_map(|placed| if let Token::Word(word) = placed.token { Some(word) } else { None })
+}
+
+fn one_text(tokens: &[Placed<'_>]) -> Option<String> {
+    tokens.iter().find_map(|placed| if let Token::Text(text) = &placed.token { Some(text.clone()) } else { None })
+}
+
+/// The arguments of a call whose parenthesis is at `open`; none where it is no call.
+fn call_at<'a, 't>(tokens: &'a [Placed<'t>], open: usize) -> Vec<&'a [Placed<'t>]> {
+    if tokens.get(open).is_some_and(|placed| placed.is_mark('(')) {
+        tokens::arguments(tokens, open)
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether the word at an index is called on one of the variables, or on what such a call gave (`m.def(…).def(…)`).
+fn is_method_of(tokens: &[Placed<'_>], index: usize, variables: &[&str]) -> bool {
+    let mut dot = index;
+    loop {
+        if dot < 2 || !tokens[dot - 1].is_mark('.') {
+            return false;
+        }
+        match tokens[dot - 2].token {
+            Token::Word(word) => return variables.contains(&word),
+            Token::Mark(')') => {}
+            _ => return false,
+        }
+        let Some(open) = opening(tokens, dot - 2) else { return false };
+        let is_def = open > 0 && tokens[open - 1].is_word("def");
+        if !is_def {
+            return false;
+        }
+        dot = open - 1;
+    }
+}
+
+/// The index of the parenthesis that the one at `close` closes.
+fn opening(tokens: &[Placed<'_>], close: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for index in (0..=close).rev() {
+        if tokens[index].is_mark(')') {
+            depth += 1;
+        } else if tokens[index].is_mark('(') {
+            depth -= 1;
+            if depth == 0 {
+                return Some(index);
+            }
+        }
+    }
+    None
+}
+
+/// `m.def("name", &function, "doc", …)`.
+fn pybind_function(path: &str, tokens: &[Placed<'_>], index: usize) -> Option<Entry> {
+    let arguments = call_at(tokens, index + 1);
+    let name = one_text(arguments.first()?)?;
+    // Schemas of torch have their arguments in the text.
+    let name = name.split(['(', ' ']).next()?.to_owned();
+    let native = arguments.get(1).and_then(|argument| {
+        let is_lambda = argument.first()?.is_mark('[');
+        if is_lambda { None } else { last_word(argument) }
+    });
+    let alone = arguments
+        .iter()
+        .skip(2)
+        .find(|argument| !argument.is_empty() && argument.iter().all(|placed| matches!(placed.token, Token::Text(_))));
+    let doc = alone.and_then(|argument| tokens::text_of(argument, &BTreeMap::new()));
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then(|| Entry {
+        name,
+        native: native.map(str::to_owned),
+        doc,
+        is_class: false,
+        place: Place::new(path, tokens[index].line),
+    })
+}
+
+/// `py::class_<Native>(m, "Name", …)`.
+fn pybind_class(path: &str, tokens: &[Placed<'_>], index: usize) -> Option<Entry> {
+    let open = index + tokens[index..].iter().take(60).position(|placed| placed.is_mark('('))?;
+    let arguments = tokens::arguments(tokens, open);
+    let name = one_text(arguments.get(1)?)?;
+    let native = last_word(&tokens[index + 1..open]).map(str::to_owned);
+    // A variable may stand between the type and the parenthesis.
+    let doc = arguments.get(2).filter(|argument| argument.len() == 1).and_then(|argument| one_text(argument));
+    Some(Entry { name, native, doc, is_class: true, place: Place::new(path, tokens[index].line) })
+}
+
+/// Names at the left margin of a Cython file: `def`, `cpdef`, `class`, `cdef class`.
+fn cython(path: &str, text: &str) -> Offer {
+    let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".pyx");
+    let mut offer = Offer { modules: vec![stem.to_owned()], ..Offer::default() };
+    for (index, line) in text.lines().enumerate() {
+        let rest = ["def ", "async def ", "cpdef ", "class ", "cdef class ", "cpdef enum ", "cdef public class "]
+            .iter()
+            .find_map(|start| Some((*start, line.strip_prefix(start)?)));
+        let Some((start, rest)) = rest else { continue };
+        let is_class = start.contains("class") || start.contains("enum");
+        let head = rest.split(['(', ':']).next().unwrap_or_default();
+        // cpdef has a type before the name.
+        let name =
+            head.split_whitespace().rfind(|word| !["nogil", "inline", "except"].contains(word)).unwrap_or_default();
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if is_name {
+            let (name, place) = (name.trim_start_matches('*').to_owned(), Place::new(path, index + 1));
+            offer.entries.push(Entry { native: Some(name.clone()), name, doc: None, is_class, place });
+        }
+    }
+    offer
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, text: &str, expected: &Expect) {
+        let offer = read(path, text);
+        let mut shown = format!("modules {:?}\n", offer.modules);
+        for entry in &offer.entries {
+            let kind = if entry.is_class { "class" } else { "function" };
+            let native = entry.native.as_deref().unwrap_or("-");
+            shown += &format!("{kind} {} = {native}, line {}, {:?}\n", entry.name, entry.place.line, entry.doc);
+        }
+        for (what, place) in &offer.others {
+            shown += &format!("{what}, line {}\n", place.line);
+        }
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn tables_of_modules_are_told_from_those_of_classes() {
+        check(
+            "m.c",
+            "#define DOC \"adds \" \"two\"\n\
+             static PyMethodDef thing_methods[] = {{\"close\", thing_close, METH_NOARGS, NULL}, {NULL}};\n\
+             static PyMethodDef methods[] = {\n\
+             \x20 {\"add\", (PyCFunction)(void(*)(void))py_add, METH_VARARGS | METH_KEYWORDS, DOC},\n\
+             \x20 {.ml_name = \"sub\", .ml_meth = py_sub, .ml_flags = METH_O},\n\
+             \x20 {NULL, NULL, 0, NULL}\n};\n\
+             static struct PyModuleDef def = {PyModuleDef_HEAD_INIT, \"m\", NULL, -1, methods};\n\
+             PyMODINIT_FUNC PyInit_m(void) { PyModule_AddObject(m, \"Thing\", (PyObject *)&ThingType);\n PyModule_AddIntConstant(m, \"LIMIT\", 3); }\n",
+            &expect![[r#"
+                modules ["m"]
+                function add = py_add, line 4, Some("adds two")
+                function sub = py_sub, line 5, None
+                class Thing = ThingType, line 9, None
+                the member LIMIT, line 10
+            "#]],
+        );
+    }
+
+    #[test]
+    fn functions_and_classes_of_pybind11_are_found() {
+        check(
+            "m.cpp",
+            "PYBIND11_MODULE(_ext, m) {\n m.def(\"f\", &ns::f, \"doc\", py::arg(\"x\"));\n m.def(\"g\", [](int x) { return x; })\n  .def(\"h\", &h);\n\
+             py::class_<Point>(m, \"Point\").def(py::init<>()).def(\"norm\", &Point::norm);\n}\n\
+             TORCH_LIBRARY(ops, m) { m.def(\"mul(Tensor a) -> Tensor\"); }\n",
+            &expect![[r#"
+                modules ["_ext"]
+                function f = f, line 2, Some("doc")
+                function g = -, line 3, None
+                function h = h, line 4, None
+                class Point = Point, line 5, None
+                function mul = -, line 7, None
+                operators of torch in TORCH_LIBRARY(ops), line 7
+            "#]],
+        );
+    }
+
+    #[test]
+    fn names_of_cython_are_those_at_the_margin() {
+        check(
+            "pkg/fast.pyx",
+            "cimport numpy\ndef total(double[:] x):\n    def inner(): pass\ncpdef double mean(double[:] x) nogil:\n    pass\ncdef class Grid:\n    def close(self): pass\ncdef int hidden(): pass\n",
+            &expect![[r#"
+                modules ["fast"]
+                function total = total, line 2, None
+                function mean = mean, line 4, None
+                class Grid = Grid, line 6, None
+            "#]],
+        );
+    }
+}
