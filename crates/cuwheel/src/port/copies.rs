@@ -1,13 +1,15 @@
 //! Which files of the existing project go along, and where they go.
 //!
-//! Packages and tests go where the toolkit looks for them; native sources keep their paths below the crate, so that they include
-//! each other as before. Caches and compiled files stay behind.
+//! Packages and tests go where the toolkit looks for them. Native sources keep their paths below `to-port`, where nothing is built,
+//! and those that `build.rs` compiles keep them below the crate too, so that they include each other as before. Caches and
+//! compiled files stay behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::existing::ExistingProject;
+use super::kernels::Kernels;
 use super::layout::Layout;
 use crate::reading::tree::{self, Role};
 
@@ -16,6 +18,8 @@ const NATIVE: &[&str] =
     &["c", "cc", "cpp", "cu", "cuh", "cxx", "h", "hh", "hpp", "hxx", "inc", "inl", "ipp", "pxd", "pxi", "pyx", "tpp"];
 /// Those of headers, which a package may hand on to its users.
 const HEADERS: &[&str] = &["cuh", "h", "hh", "hpp", "hxx", "inc", "inl", "ipp", "pxd", "pxi", "tpp"];
+/// The directory of what is there to be read and not built; it goes when everything is ported.
+pub(super) const TO_PORT: &str = "to-port";
 /// What a build leaves.
 const COMPILED: &[&str] = &["a", "dll", "dylib", "o", "pyc", "pyd", "pyo", "so"];
 
@@ -33,9 +37,10 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn of(existing: &ExistingProject, layout: &Layout) -> Self {
+    pub(super) fn of(existing: &ExistingProject, layout: &Layout, kernels: &Kernels) -> Self {
         let mut copies = Self::default();
-        copies.add_native(existing, layout);
+        copies.add_native(existing, layout, kernels);
+        copies.add_old_build(existing);
         copies.add_python(existing);
         copies.add_tests(existing);
         copies.add_documents(existing);
@@ -52,7 +57,7 @@ impl Copies {
         copies
     }
 
-    fn add_native(&mut self, existing: &ExistingProject, layout: &Layout) {
+    fn add_native(&mut self, existing: &ExistingProject, layout: &Layout, kernels: &Kernels) {
         let named: BTreeSet<&String> = existing.extensions.iter().flat_map(|extension| &extension.sources).collect();
         let includes: Vec<String> = existing
             .extensions
@@ -70,8 +75,12 @@ impl Copies {
             }
             let is_included = includes.iter().any(|directory| file.path.starts_with(directory));
             if file.role == Role::Product || named.contains(&file.path) || is_included {
-                self.files.insert(layout.native_path(&file.path), file.path.clone());
+                self.files.insert(format!("{TO_PORT}/{}", file.path), file.path.clone());
                 self.native.insert(file.path.clone());
+                let is_header = kernels.has_any() && HEADERS.contains(&file.extension());
+                if is_header || kernels.images.contains(&file.path) || kernels.host_files.contains(&file.path) {
+                    self.files.insert(layout.native_path(&file.path), file.path.clone());
+                }
             }
         }
     }
@@ -93,6 +102,16 @@ impl Copies {
                 };
                 self.files.insert(place, file.path.clone());
                 self.native.insert(file.path.clone());
+            }
+        }
+    }
+
+    /// The files that said how the old sources were built: beside them, they explain them, and tools see that the directory is
+    /// another project.
+    fn add_old_build(&mut self, existing: &ExistingProject) {
+        for path in ["setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "CMakeLists.txt"] {
+            if existing.tree.has(path) {
+                self.files.insert(format!("{TO_PORT}/{path}"), path.to_owned());
             }
         }
     }

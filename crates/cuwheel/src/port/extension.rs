@@ -92,7 +92,7 @@ pub(super) fn read(value: &Value, field: &str, declared_at: &Place, tree: &Tree,
     collect(
         value,
         None,
-        false,
+        None,
         &mut |made: &Made, when, is_cython| found.push((made.clone(), when, is_cython)),
         &mut |value| {
             gaps.add_value(field, value, declared_at);
@@ -114,37 +114,37 @@ pub(super) fn read(value: &Value, field: &str, declared_at: &Place, tree: &Tree,
 fn collect(
     value: &Value,
     when: Option<&str>,
-    is_cython: bool,
+    cythonized: Option<&Place>,
     see: &mut dyn FnMut(&Made, Option<String>, bool),
     other: &mut dyn FnMut(&Value),
 ) {
     match value {
         Value::List { items } => {
             for item in items {
-                collect(item, when, is_cython, see, other);
+                collect(item, when, cythonized, see, other);
             }
         }
         Value::Conditional { when: inner, value } => {
             let both = when.map_or_else(|| inner.clone(), |outer| format!("{outer} and {inner}"));
-            collect(value, Some(&both), is_cython, see, other);
+            collect(value, Some(&both), cythonized, see, other);
         }
-        Value::Spread { of } => collect(of, when, is_cython, see, other),
+        Value::Spread { of } => collect(of, when, cythonized, see, other),
         Value::Made(made) if made.class() == "cythonize" || made.class() == "no_cythonize" => {
             match made.argument("module_list", Some(0)) {
-                Some(inner) => collect(inner, when, true, see, other),
+                Some(inner) => collect(inner, when, Some(&made.place), see, other),
                 None => other(value),
             }
         }
-        Value::Made(made) => see(made, when.map(str::to_owned), is_cython),
+        Value::Made(made) => see(made, when.map(str::to_owned), cythonized.is_some()),
         // `cythonize("pkg/*.pyx")`, and `cffi_modules = ["build.py:ffi"]`.
         Value::Text { value } => {
-            let place = Place::new("setup.py", 1);
+            let place = cythonized.cloned().unwrap_or_else(|| Place::new("setup.py", 1));
             let keywords = vec![("sources".to_owned(), Value::texts([value.clone()]))];
-            let name = if is_cython { "cython.pattern" } else { "cffi.module" };
+            let name = if cythonized.is_some() { "cython.pattern" } else { "cffi.module" };
             see(
                 &Made { name: name.to_owned(), arguments: Vec::new(), keywords, place },
                 when.map(str::to_owned),
-                is_cython,
+                cythonized.is_some(),
             );
         }
         Value::None | Value::Flag { value: false } => {}

@@ -53,11 +53,11 @@ pub(super) fn read(path: &str, text: &str) -> Offer {
 
 fn c(path: &str, text: &str) -> Offer {
     let tokens = tokens::tokens(text, Language::C);
-    let names = if text.contains("PyMethodDef") || text.contains("m_doc") {
-        tokens::named_texts(&tokens)
-    } else {
-        BTreeMap::new()
-    };
+    let mut names = BTreeMap::new();
+    if text.contains("PyMethodDef") {
+        names = tokens::named_texts(&tokens);
+        names.extend(docstrings(&tokens));
+    }
     let mut offer = Offer { entries: method_tables(path, &tokens, &names), ..Offer::default() };
     let mut variables = vec!["m", "mod", "module"];
     for (index, placed) in tokens.iter().enumerate() {
@@ -95,6 +95,20 @@ fn c(path: &str, text: &str) -> Offer {
     }
     offer.modules.dedup();
     offer
+}
+
+/// `PyDoc_STRVAR(name, "text")`.
+fn docstrings(tokens: &[Placed<'_>]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (index, _) in tokens.iter().enumerate().filter(|(_, placed)| placed.is_word("PyDoc_STRVAR")) {
+        let arguments = call_at(tokens, index + 1);
+        let name = arguments.first().and_then(|argument| last_word(argument));
+        let text = arguments.get(1).and_then(|argument| tokens::text_of(argument, &found));
+        if let (Some(name), Some(text)) = (name, text) {
+            found.insert(name.to_owned(), text);
+        }
+    }
+    found
 }
 
 impl Offer {

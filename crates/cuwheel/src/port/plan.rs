@@ -109,8 +109,8 @@ pub fn plan(existing: &ExistingProject, options: &Options) -> Result<Port> {
     let name = name(existing, options)?;
     check_extensions(existing)?;
     let layout = Layout::of(existing, &name);
-    let copies = Copies::of(existing, &layout);
     let kernels = kernels::of(existing, &layout);
+    let copies = Copies::of(existing, &layout, &kernels);
     let tasks = tasks::all(existing, &layout, &copies, &kernels);
     let dropped = dropped::all(existing);
     let inputs = render::Inputs { existing, layout: &layout, copies: &copies, kernels: &kernels, options };

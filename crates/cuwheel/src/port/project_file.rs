@@ -47,7 +47,7 @@ pub(super) fn requires_python(old: Option<&str>) -> String {
 }
 
 /// The lines of `[project]`.
-pub(super) fn project(existing: &ExistingProject, name: &str) -> Vec<String> {
+pub(super) fn project(existing: &ExistingProject, name: &str, has_shim: bool) -> Vec<String> {
     let metadata = &existing.metadata;
     let mut lines = vec![format!("name = {}", quoted(name))];
     match &existing.version.value {
@@ -76,8 +76,33 @@ pub(super) fn project(existing: &ExistingProject, name: &str) -> Vec<String> {
         "classifiers",
         metadata.classifiers.iter().filter(|text| !is_old_python(text)).map(|text| quoted(text)),
     ));
-    lines.extend(array("dependencies", metadata.dependencies.iter().map(|text| quoted(text))));
+    lines.extend(array("dependencies", dependencies(existing, has_shim).iter().map(|text| quoted(text))));
     lines
+}
+
+/// The dependencies; with a shim, NumPy is one of them, and at least as old as the shim needs it.
+pub(super) fn dependencies(existing: &ExistingProject, has_shim: bool) -> Vec<String> {
+    const NUMPY: &str = "numpy>=1.26";
+    let mut found = existing.metadata.dependencies.clone();
+    if !has_shim {
+        return found;
+    }
+    match found.iter_mut().find(|text| distribution(text) == "numpy") {
+        Some(text) => {
+            if text.trim().eq_ignore_ascii_case("numpy") {
+                NUMPY.clone_into(text);
+            }
+        }
+        None => found.push(NUMPY.to_owned()),
+    }
+    found
+}
+
+/// The name at the start of a requirement, normalised.
+fn distribution(requirement: &str) -> String {
+    let end =
+        requirement.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(requirement.len());
+    requirement_name(&requirement[..end])
 }
 
 fn person(person: &Person) -> String {
@@ -149,9 +174,7 @@ fn test_requires(existing: &ExistingProject) -> Vec<String> {
             .flatten()
             .filter_map(|value| value.as_str().map(str::to_owned)),
     );
-    if !found.iter().any(|text| {
-        requirement_name(text.split(['<', '>', '=', '!', '~', ' ', ';', '[']).next().unwrap_or(text)) == "pytest"
-    }) {
+    if !found.iter().any(|text| distribution(text) == "pytest") {
         found.insert(0, "pytest>=8".to_owned());
     }
     let mut unique: Vec<String> = Vec::new();

@@ -130,7 +130,7 @@ fn pyproject(inputs: &Inputs<'_>) -> Value {
         "has_shim": kernels.has_shim,
         "has_kernels": kernels.has_any(),
         "build_requires": requires.into_iter().map(quoted).collect::<Vec<_>>(),
-        "project": project_file::project(existing, &layout.name),
+        "project": project_file::project(existing, &layout.name, kernels.has_shim),
         "tables": project_file::tables(existing),
         "manifest_path": quoted(&format!("{}/Cargo.toml", layout.crate_directory())),
         "library": quoted(&layout.library),
@@ -289,6 +289,8 @@ pub(super) fn porting(inputs: &Inputs<'_>, tasks: &[Task], dropped: &[Dropped]) 
     let values = json!({
         "name": layout.name,
         "source": source,
+        "is_rust": layout.existing_crate.is_some(),
+        "has_kernels": inputs.kernels.has_any(),
         "modules": modules,
         "tasks": tasks,
         "dropped": dropped,

@@ -91,15 +91,17 @@ fn metadata(existing: &ExistingProject) -> Vec<Task> {
     let metadata = &existing.metadata;
     let mut tasks = Vec::new();
     if metadata.license.is_none() {
-        let says = metadata
-            .license_text
-            .as_deref()
-            .map_or("nothing".to_owned(), |text| format!("`{}`", text.lines().next().unwrap_or_default()));
+        let says = match &metadata.license_text {
+            Some(text) => {
+                format!("The old project says `{}`, which may mean several.", text.lines().next().unwrap_or_default())
+            }
+            None => "The old project names none.".to_owned(),
+        };
         tasks.push(task(
             "Write the licence as an SPDX expression",
             None,
             Some("pyproject.toml: project.license"),
-            format!("The old project says {says}, which may mean several."),
+            says,
         ));
     }
     let python = project_file::requires_python(metadata.requires_python.as_deref());
@@ -199,10 +201,13 @@ fn plain_sources(existing: &ExistingProject, layout: &Layout, copies: &Copies) -
     if plain.is_empty() || layout.existing_crate.is_some() {
         return None;
     }
-    let new = format!("{}/native", layout.crate_directory());
     let detail = "These files include no header of Python. Port them, or compile them in build.rs with the crate `cc` and declare their functions in Rust with `extern \"C\"`.";
-    let mut found =
-        task(format!("Decide on {} sources that may stay in C or C++", plain.len()), None, Some(&new), detail);
+    let mut found = task(
+        format!("Decide on {} sources that may stay in C or C++", plain.len()),
+        None,
+        Some(copies::TO_PORT),
+        detail,
+    );
     found.points = plain.into_iter().map(|path| format!("`{path}`")).collect();
     Some(found)
 }
@@ -258,13 +263,11 @@ fn numpy(existing: &ExistingProject, layout: &Layout, kernels: &Kernels) -> Opti
     let uses =
         existing.extensions.iter().filter(|extension| extension.uses_numpy).flat_map(|extension| &extension.sources);
     found.points = uses.map(|path| format!("`{path}`")).collect();
-    let names_numpy = existing.metadata.dependencies.iter().any(|text| {
-        crate::requirements::requirement_name(
-            text.split(['<', '>', '=', '!', '~', ' ', ';', '[']).next().unwrap_or(text),
-        ) == "numpy"
-    });
-    if !names_numpy {
-        found.points.push("numpy is no dependency of the project: add `numpy>=1.26`, or make it an extra".to_owned());
+    let dependencies = project_file::dependencies(existing, true);
+    if let Some(added) = dependencies.iter().find(|text| !existing.metadata.dependencies.contains(text)) {
+        found
+            .points
+            .push(format!("`{added}` is in the dependencies now: make it an extra if only some functions need it"));
     }
     Some(found)
 }

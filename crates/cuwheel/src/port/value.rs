@@ -194,9 +194,6 @@ pub(super) struct Script {
     pub(super) setups: Vec<SetupCall>,
     #[serde(default)]
     pub(super) variables: Vec<Variable>,
-    /// The files of the project that setup.py consists of.
-    #[serde(default)]
-    pub(super) files: Vec<String>,
     /// Why reading ended before the end.
     #[serde(default)]
     pub(super) problem: Option<String>,

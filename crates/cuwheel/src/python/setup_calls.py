@@ -85,7 +85,7 @@ class Script(Reader):
             text = content(holder.path) if self.attempts or os.path.isfile(os.path.join(ROOT, holder.path)) else None
             if text is None:
                 return self.unknown(node, module)
-            return {"read": lambda: text, "readlines": lambda: text.splitlines(keepends=True), "close": lambda: None}[name]()
+            return {"read": lambda: text, "readlines": lambda: text.splitlines(keepends=True), "readline": lambda: text.split("\n")[0], "close": lambda: None}[name]()
         if isinstance(holder, Place):
             return self.path_method(holder, name, arguments, node, module)
         if isinstance(holder, (str, bytes)) and name in TEXT_METHODS and is_known(arguments) and is_known(keywords):
@@ -294,7 +294,7 @@ def facts():
         except (SyntaxError, ValueError, RecursionError, TooLong, Absent):
             continue
     setups = [{**call, "keywords": [[key, encoded(value)] for key, value in call["keywords"].items()]} for call in script.setups]
-    return {"setups": setups, "variables": variables, "files": list(script.modules), "problem": problem, "attributes": versions}
+    return {"setups": setups, "variables": variables, "problem": problem, "attributes": versions}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ COMPARISONS = {
 # A machine that wheels are built on: Linux, and the oldest Python that they are for.
 CONSTANTS = {"sys.platform": "linux", "os.name": "posix", "os.sep": "/", "sys.version_info": (3, 11, 0, "final", 0),
              "sys.version_info.major": 3, "sys.version_info.minor": 11, "typing.TYPE_CHECKING": False}
+CONSTANTS.update({"re." + name: int(getattr(re, name)) for name in "A ASCII I IGNORECASE M MULTILINE S DOTALL X VERBOSE".split()})
 SYSTEMS = {"platform.system": "Linux", "platform.python_implementation": "CPython", "sys.platform.lower": "linux"}
 
 
@@ -106,6 +107,8 @@ class Reader:
         for alias in node.names:
             if found and alias.name in found.names:
                 names[alias.asname or alias.name] = found.names[alias.name]
+            elif full + "." + alias.name in CONSTANTS:
+                names[alias.asname or alias.name] = CONSTANTS[full + "." + alias.name]
             elif alias.name == "*" and found:
                 names.update({key: value for key, value in found.names.items() if not key.startswith("_")})
             else:
@@ -240,6 +243,10 @@ class Reader:
             return visit(node, names, module)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, re.error, OSError, UnicodeError):
             return self.unknown(node, module)
+        except Absent as absent:
+            if self.attempts:
+                raise
+            return self.unknown(node, module, "{} is not there".format(absent))
         finally:
             self.depth -= 1
 
@@ -294,6 +301,8 @@ class Reader:
             return self.items(one, node, module) + self.items(other, node, module)
         if not (is_known(one) and is_known(other)):
             return self.unknown(node, module)
+        if isinstance(op, ast.BitOr) and isinstance(one, int):
+            return one | other
         if isinstance(op, ast.Div) and isinstance(one, str):
             return Place(os.path.join(one, other))
         if isinstance(op, ast.Add):
