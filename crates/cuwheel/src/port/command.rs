@@ -68,11 +68,8 @@ fn render(existing: &ExistingProject, port: &Port, destination: &Path, is_dry_ru
     line("library", &port.layout.library);
     for module in &port.layout.modules {
         let extension = &existing.extensions[module.extension];
-        let count = extension.entries.len();
-        line(
-            "module",
-            &format!("{}, of {}, {count} functions and classes to port", module.name, extension.kind.name()),
-        );
+        let found = super::tasks::counted(extension.entries.len());
+        line("module", &format!("{}, {}: {found} to port", module.name, extension.kind.name()));
     }
     line("files", &format!("{} written, {} copied", port.files.len(), port.copies.len()));
     line("unknown", &format!("{} values that only running setup.py would tell", existing.gaps.len()));

@@ -94,13 +94,9 @@ pub(super) fn all(existing: &ExistingProject) -> Vec<Dropped> {
         };
         drop(format!("`{name}`"), Some(place.to_string()), why);
     }
-    let licenses = "classifiers of licences";
-    if metadata.license.is_some() {
-        drop(
-            licenses.to_owned(),
-            None,
-            "the field `license` has the SPDX expression, beside which they are not allowed",
-        );
+    if !metadata.license_classifiers.is_empty() {
+        let why = "the field `license` takes an SPDX expression, beside which they are not allowed";
+        drop(quoted(&metadata.license_classifiers), None, why);
     }
     found
 }

@@ -191,6 +191,10 @@ pub(super) fn rust_name(name: &str) -> String {
         "abstract",
         "macro",
         "native",
+        "core",
+        "std",
+        "alloc",
+        "pyo3",
     ];
     let mut name: String = name
         .trim_start_matches('_')

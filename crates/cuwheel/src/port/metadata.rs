@@ -54,6 +54,8 @@ pub struct Metadata {
     pub keywords: Vec<String>,
     /// Trove classifiers, without those of licences.
     pub classifiers: Vec<String>,
+    /// Those of licences.
+    pub license_classifiers: Vec<String>,
     /// Labels and addresses.
     pub urls: Vec<(String, String)>,
     /// Run-time requirements.
@@ -142,6 +144,7 @@ pub(super) fn metadata(declared: &Declared, tree: &Tree, gaps: &mut Gaps) -> Met
     metadata.extras = extras(declared, gaps);
     metadata.entry_points = entry_points(declared, gaps);
     add_license(&mut metadata, &classifiers, declared, tree, gaps);
+    metadata.license_classifiers = classifiers.iter().filter(|text| text.starts_with("License ::")).cloned().collect();
     metadata.classifiers = classifiers.into_iter().filter(|text| !text.starts_with("License ::")).collect();
     metadata
 }

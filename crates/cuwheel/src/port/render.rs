@@ -121,9 +121,15 @@ fn pyproject(inputs: &Inputs<'_>) -> Value {
         .filter(|top| *top != main)
         .collect();
     others.dedup();
-    let more: Vec<&str> = ["cc", "cpp", "cu", "cuh", "cxx", "hpp", "pyx"]
+    let more: Vec<&str> = ["cu", "cuh", "hpp", "inl"]
         .into_iter()
-        .filter(|extension| inputs.copies.native.iter().any(|path| crate::reading::tree::extension(path) == *extension))
+        .filter(|extension| {
+            inputs
+                .copies
+                .files
+                .keys()
+                .any(|path| path.starts_with("crates/") && crate::reading::tree::extension(path) == *extension)
+        })
         .collect();
     let names: Vec<&String> = layout.modules.iter().map(|module| &module.name).collect();
     json!({
@@ -134,12 +140,18 @@ fn pyproject(inputs: &Inputs<'_>) -> Value {
         "tables": project_file::tables(existing),
         "manifest_path": quoted(&format!("{}/Cargo.toml", layout.crate_directory())),
         "library": quoted(&layout.library),
+        "has_python": has_python(inputs),
         "python_packages": list(others),
         "top_modules": top_modules(inputs).iter().map(|path| quoted(path)).collect::<Vec<_>>(),
         "more_extensions": more,
         "module_names": list(&names),
         "kept_tables": project_file::kept_tables(existing),
     })
+}
+
+/// Whether anything lies in the directory of Python sources.
+fn has_python(inputs: &Inputs<'_>) -> bool {
+    inputs.copies.files.keys().any(|path| path.starts_with("python/")) || !inputs.layout.package().is_empty()
 }
 
 /// Files of Python that lie beside the packages: maturin does not take them by itself.

@@ -52,7 +52,7 @@ fn version(existing: &ExistingProject) -> Option<Task> {
             old,
             new,
             format!(
-                "{program} makes it when setup.py runs, and 0.0.0 stands in its place. Write the version of the next release, and raise it by hand or in the workflow that releases."
+                "`{program}` makes it when setup.py runs, and 0.0.0 stands in its place. Write the version of the next release, and raise it by hand or in the workflow that releases."
             ),
         )),
         (None, None, _) => Some(task(
@@ -66,7 +66,7 @@ fn version(existing: &ExistingProject) -> Option<Task> {
             old,
             new,
             format!(
-                "{program} makes it when setup.py runs; {value} is from the PKG-INFO of the release that was read."
+                "`{program}` makes it when setup.py runs; {value} is from the PKG-INFO of the release that was read."
             ),
         )),
         (Some(value), None, Some(file)) if copies_version(file) => Some(task(
@@ -106,13 +106,13 @@ fn metadata(existing: &ExistingProject) -> Vec<Task> {
     }
     let python = project_file::requires_python(metadata.requires_python.as_deref());
     if metadata.requires_python.as_deref() != Some(&python) {
-        let was = metadata.requires_python.as_deref().map_or("nothing".to_owned(), |text| format!("`{text}`"));
+        let was = metadata.requires_python.as_deref().map_or("any".to_owned(), |text| format!("`{text}`"));
         tasks.push(task(
             "See whether users of older Pythons are left",
             None,
             Some("pyproject.toml: project.requires-python"),
             format!(
-                "It was {was} and is `{python}`: one wheel for the limited API of CPython 3.11 serves all newer ones."
+                "It was {was}, and is `{python}`: one wheel for the limited API of CPython 3.11 serves all newer ones."
             ),
         ));
     }
@@ -153,7 +153,7 @@ fn module_task(existing: &ExistingProject, layout: &Layout, module: &NativeModul
     }
     let new = layout.rust_path(module);
     let count = extension.entries.len();
-    let title = format!("Port {}, {count} functions and classes of {}", module.name, extension.kind.name());
+    let title = format!("Port {}: {} in {}", module.name, counted(count), extension.kind.name());
     let mut found = task(title, Some(extension.place.to_string()), Some(&new), how(extension));
     found.points.extend(extension.entries.iter().map(|entry| {
         let kind = if entry.is_class { "class " } else { "" };
@@ -167,6 +167,11 @@ fn module_task(existing: &ExistingProject, layout: &Layout, module: &NativeModul
     }));
     found.points.extend(extension.others.iter().map(|(what, place)| format!("{what}: {place}")));
     found
+}
+
+/// A number of entries.
+pub(super) fn counted(count: usize) -> String {
+    if count == 1 { "one function or class".to_owned() } else { format!("{count} functions and classes") }
 }
 
 fn how(extension: &Extension) -> String {
