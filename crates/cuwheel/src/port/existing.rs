@@ -208,11 +208,15 @@ fn check_backend(root: &Path, tree: &Tree, pyproject: Option<&TomlFile>, backend
         .details(says)
         .remedy("start with `cuwheel new NAME`, and move the sources over")
         .into()),
-        _ if ["setup.py", "setup.cfg"].iter().any(|name| tree.has(name)) || pyproject.is_some() => Ok(()),
+        _ if ["setup.py", "setup.cfg"].iter().any(|name| tree.has(name)) => Ok(()),
+        // A pyproject.toml that only has settings of tools makes no project.
+        _ if pyproject.is_some_and(|file| file.item("project").is_some() || file.item("build-system").is_some()) => {
+            Ok(())
+        }
         _ => {
             let inner = tree.files().iter().filter(|file| file.name() == "setup.py").take(6);
             Err(Failure::usage(format!(
-                "{} is no project of setuptools: it has no setup.py, setup.cfg or pyproject.toml",
+                "{} is no project of setuptools: it has no setup.py, no setup.cfg, and no pyproject.toml with [project]",
                 root.display()
             ))
             .details(inner.map(|file| file.path.clone()))

@@ -86,6 +86,15 @@ pub struct Extension {
     pub place: Place,
 }
 
+/// What is known of an extension module beside its call.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Whether `cythonize` is called on it.
+    is_cython: bool,
+    /// Whether there is no other.
+    is_only: bool,
+}
+
 /// Reads the value of `ext_modules`, `rust_extensions` or `cffi_modules`.
 pub(super) fn read(value: &Value, field: &str, declared_at: &Place, tree: &Tree, gaps: &mut Gaps) -> Vec<Extension> {
     let mut found = Vec::new();
@@ -99,8 +108,9 @@ pub(super) fn read(value: &Value, field: &str, declared_at: &Place, tree: &Tree,
         },
     );
     let mut extensions: Vec<Extension> = Vec::new();
+    let is_only = found.len() == 1;
     for (made, when, is_cython) in found {
-        for extension in extension(&made, when, is_cython, tree, gaps) {
+        for extension in extension(&made, when, Reading { is_cython, is_only }, tree, gaps) {
             // Of two under one name, one is for another machine.
             if !extensions.iter().any(|known| known.name == extension.name) {
                 extensions.push(extension);
@@ -152,7 +162,7 @@ fn collect(
     }
 }
 
-fn extension(made: &Made, when: Option<String>, is_cython: bool, tree: &Tree, gaps: &mut Gaps) -> Vec<Extension> {
+fn extension(made: &Made, when: Option<String>, reading: Reading, tree: &Tree, gaps: &mut Gaps) -> Vec<Extension> {
     let class = made.class();
     let named = made.argument("name", Some(0)).or_else(|| made.argument("target", Some(0)));
     let name = named.and_then(|value| gaps.text("the name of an extension module", value, &made.place));
@@ -170,7 +180,7 @@ fn extension(made: &Made, when: Option<String>, is_cython: bool, tree: &Tree, ga
         }
         return Vec::new();
     };
-    vec![one(made, name, when, is_cython, tree, gaps)]
+    vec![one(made, name, when, reading, tree, gaps)]
 }
 
 /// A module for each file that the patterns of `cythonize` name.
@@ -188,7 +198,14 @@ fn of_patterns(made: &Made, when: Option<String>, tree: &Tree, gaps: &mut Gaps) 
                 .into_iter()
                 .chain(made.keywords.iter().filter(|(key, _)| key != "sources" && key != "name").cloned());
             let inner = Made { name: "setuptools.Extension".to_owned(), keywords: keywords.collect(), ..made.clone() };
-            found.push(one(&Made { arguments: Vec::new(), ..inner }, name, when.clone(), true, tree, gaps));
+            found.push(one(
+                &Made { arguments: Vec::new(), ..inner },
+                name,
+                when.clone(),
+                Reading { is_cython: true, is_only: false },
+                tree,
+                gaps,
+            ));
         }
     }
     found
@@ -204,20 +221,21 @@ fn module_of(tree: &Tree, path: &str) -> String {
     parts[first.last().unwrap_or(0)..].join(".")
 }
 
-fn one(made: &Made, name: String, when: Option<String>, is_cython: bool, tree: &Tree, gaps: &mut Gaps) -> Extension {
+fn one(made: &Made, name: String, when: Option<String>, reading: Reading, tree: &Tree, gaps: &mut Gaps) -> Extension {
     let mut lists = |field: &str, position| {
         let value = made.argument(field, position);
         value
             .map(|value| gaps.texts(&format!("{field} of {name}"), &without_headers_of_others(value), &made.place))
             .unwrap_or_default()
     };
+    let sources = lists("sources", Some(1)).into_iter();
     let sources: Vec<String> =
-        lists("sources", Some(1)).into_iter().map(|path| path.trim_start_matches("./").to_owned()).collect();
+        sources.map(|path| written_source(tree, path.trim_start_matches("./").to_owned())).collect();
     let include_dirs = lists("include_dirs", None);
     let (libraries, library_dirs) = (lists("libraries", None), lists("library_dirs", None));
     let link_args: Vec<String> = lists("extra_link_args", None);
     let mut extension = Extension {
-        kind: kind(made.class(), is_cython, &sources),
+        kind: kind(made.class(), reading.is_cython, &sources),
         include_dirs: include_dirs.into_iter().map(|path| path.trim_start_matches("./").to_owned()).collect(),
         libraries,
         library_dirs,
@@ -241,8 +259,15 @@ fn one(made: &Made, name: String, when: Option<String>, is_cython: bool, tree: &
         let path = made.argument("path", Some(1)).and_then(|value| gaps.text("the crate", value, &made.place));
         extension.manifest = Some(path.unwrap_or_else(|| "Cargo.toml".to_owned()));
     }
-    read_sources(&mut extension, tree);
+    read_sources(&mut extension, reading.is_only, tree);
     extension
+}
+
+/// The file that a missing one is made of: C of Cython is seldom committed.
+fn written_source(tree: &Tree, path: String) -> String {
+    let stem = path.rsplit_once('.').map_or(path.as_str(), |(stem, _)| stem);
+    let cython = format!("{stem}.pyx");
+    if !tree.has(&path) && tree.has(&cython) { cython } else { path }
 }
 
 /// Directories of headers that come with other distributions are no paths of the project.
@@ -308,8 +333,20 @@ fn add_arguments(extension: &mut Extension, made: &Made, gaps: &mut Gaps) {
     extension.architectures = cuda::architectures(extension.nvcc_args.iter().chain(&extension.compile_args));
 }
 
+/// Files that those of Cython include: one may hold all of its functions in others.
+fn included(tree: &Tree, path: &str) -> Vec<String> {
+    if tree::extension(path) != "pyx" {
+        return Vec::new();
+    }
+    let directory = path.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
+    let text = tree.text(path).unwrap_or_default();
+    let name = |line: &str| Some(line.strip_prefix("include ")?.trim().trim_matches(['"', '\'']).to_owned());
+    let paths = text.lines().filter_map(name).map(|name| format!("{directory}{name}"));
+    paths.filter(|inner| tree.has(inner) && inner != path).collect()
+}
+
 /// Looks into the sources; where none is named, into whatever defines a module of that name.
-fn read_sources(extension: &mut Extension, tree: &Tree) {
+fn read_sources(extension: &mut Extension, is_only: bool, tree: &Tree) {
     let last = extension.name.rsplit('.').next().unwrap_or(&extension.name).to_owned();
     let is_named = !extension.sources.is_empty();
     let paths: Vec<String> = if is_named {
@@ -320,10 +357,16 @@ fn read_sources(extension: &mut Extension, tree: &Tree) {
         let is_source = |file: &&tree::TreeFile| ["c", "cc", "cpp", "cxx", "cu", "pyx"].contains(&file.extension());
         tree.product().filter(is_source).map(|file| file.path.clone()).collect()
     };
-    for path in &paths {
+    let paths = paths.into_iter().flat_map(|path| {
+        let inner = included(tree, &path);
+        std::iter::once(path).chain(inner)
+    });
+    for path in paths.collect::<Vec<_>>().iter() {
         let Some(text) = tree.text(path) else { continue };
         let offer = functions::read(path, &text);
-        let defines = offer.modules.iter().any(|module| *module == last || module == "TORCH_EXTENSION_NAME");
+        // torch gives every module of a project this name, so it tells only where there is one.
+        let is_own = |module: &String| *module == last || (is_only && module == "TORCH_EXTENSION_NAME");
+        let defines = offer.modules.iter().any(is_own);
         if !is_named && !defines {
             continue;
         }

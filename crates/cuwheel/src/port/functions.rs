@@ -67,7 +67,12 @@ fn c(path: &str, text: &str) -> Offer {
             offer.modules.push(name.to_owned());
         } else if matches!(
             word,
-            "PYBIND11_MODULE" | "NB_MODULE" | "BOOST_PYTHON_MODULE" | "TORCH_LIBRARY" | "TORCH_LIBRARY_FRAGMENT"
+            "PYBIND11_MODULE"
+                | "NB_MODULE"
+                | "BOOST_PYTHON_MODULE"
+                | "MOD_INIT"
+                | "TORCH_LIBRARY"
+                | "TORCH_LIBRARY_FRAGMENT"
         ) {
             let arguments = call_at(&tokens, index + 1);
             if let Some(name) = arguments.first().and_then(|argument| last_word(argument)) {
@@ -134,6 +139,7 @@ impl Offer {
 /// Tables of functions; those of classes are left out where it can be told.
 fn method_tables(path: &str, tokens: &[Placed<'_>], names: &BTreeMap<String, String>) -> Vec<Entry> {
     let mut tables: Vec<(&str, Vec<Entry>)> = Vec::new();
+    let makers = row_makers(tokens);
     for (index, placed) in tokens.iter().enumerate() {
         if !placed.is_word("PyMethodDef") {
             continue;
@@ -142,8 +148,8 @@ fn method_tables(path: &str, tokens: &[Placed<'_>], names: &BTreeMap<String, Str
         let Some(open) = tokens[index..].iter().take(10).position(|placed| placed.is_mark('{')) else { continue };
         let is_table = tokens[index + 1..index + open].iter().any(|placed| placed.is_mark('['));
         if is_table {
-            let rows = tokens::arguments(tokens, index + open);
-            tables.push((table, rows.into_iter().filter_map(|row| method(path, row, names)).collect()));
+            let rows = rows(tokens, index + open);
+            tables.push((table, rows.into_iter().filter_map(|row| method(path, row, names, &makers)).collect()));
         }
     }
     let used = used_by_modules(tokens);
@@ -184,10 +190,64 @@ fn used_by_classes<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
     indices.filter_map(word).collect()
 }
 
-/// `{"name", (PyCFunction)function, FLAGS, "doc"}`.
-fn method(path: &str, row: &[Placed<'_>], names: &BTreeMap<String, String>) -> Option<Entry> {
-    if !row.first()?.is_mark('{') {
-        return None;
+/// The rows of the table whose brace is at `open`, without the lines of the preprocessor in it.
+fn rows<'a, 't>(tokens: &'a [Placed<'t>], open: usize) -> Vec<&'a [Placed<'t>]> {
+    let end = tokens::closing(tokens, open).min(tokens.len());
+    let (mut found, mut index) = (Vec::new(), open + 1);
+    while index < end {
+        let is_braced = tokens[index].is_mark('{');
+        let is_called = matches!(tokens[index].token, Token::Word(_))
+            && tokens.get(index + 1).is_some_and(|next| next.is_mark('('));
+        if tokens[index].is_mark('#') {
+            index = after_directive(tokens, index);
+        } else if is_braced || is_called {
+            let close = tokens::closing(tokens, index + usize::from(is_called)).min(end);
+            found.push(&tokens[index..(close + 1).min(tokens.len())]);
+            index = close + 1;
+        } else {
+            index += 1;
+        }
+    }
+    found
+}
+
+/// The first token after the line of a directive, and after those that it goes on in.
+fn after_directive(tokens: &[Placed<'_>], start: usize) -> usize {
+    let (mut index, mut line) = (start, tokens[start].line);
+    while index < tokens.len() && tokens[index].line <= line {
+        if tokens[index].is_mark('\\') {
+            line = tokens[index].line + 1;
+        }
+        index += 1;
+    }
+    index
+}
+
+/// Macros that make a row of a name: `#define declare(f) {#f, f, …}`.
+fn row_makers<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for (index, _) in tokens.iter().enumerate().filter(|(_, placed)| placed.is_word("define")) {
+        let end = after_directive(tokens, index);
+        let rest = &tokens[index + 1..end];
+        let [Placed { token: Token::Word(name), .. }, open, Placed { token: Token::Word(parameter), .. }, ..] = rest
+        else {
+            continue;
+        };
+        let is_stringed = rest.windows(2).any(|two| two[0].is_mark('#') && two[1].is_word(parameter));
+        if open.is_mark('(') && is_stringed {
+            found.push(*name);
+        }
+    }
+    found
+}
+
+/// `{"name", (PyCFunction)function, FLAGS, "doc"}`, or what a macro makes of a name.
+fn method(path: &str, row: &[Placed<'_>], names: &BTreeMap<String, String>, makers: &[&str]) -> Option<Entry> {
+    let place = Place::new(path, row.first()?.line);
+    if let Token::Word(word) = row[0].token {
+        let arguments = tokens::arguments(row, 1);
+        let name = makers.contains(&word).then(|| last_word(arguments.first()?)).flatten()?.to_owned();
+        return Some(Entry { native: Some(name.clone()), name, doc: None, is_class: false, place });
     }
     let fields = tokens::arguments(row, 0);
     let first = fields.first()?;
@@ -195,7 +255,7 @@ fn method(path: &str, row: &[Placed<'_>], names: &BTreeMap<String, String>) -> O
     let native = fields.get(1).and_then(|field| last_word(field)).map(str::to_owned);
     let doc =
         fields.get(3).and_then(|field| tokens::text_of(skip_field_name(field), names)).filter(|doc| !doc.is_empty());
-    Some(Entry { name, native, doc, is_class: false, place: Place::new(path, row[0].line) })
+    Some(Entry { name, native, doc, is_class: false, place })
 }
 
 /// `.ml_name = "x"` without what is before `=`.
@@ -355,6 +415,19 @@ mod tests {
                 function sub = py_sub, line 5, None
                 class Thing = ThingType, line 9, None
                 the member LIMIT, line 10
+            "#]],
+        );
+    }
+
+    #[test]
+    fn rows_that_a_macro_makes_are_found() {
+        check(
+            "t.cpp",
+            "static PyMethodDef methods[] = {\n#define declare(f) \\\n  { #f , ( PyCFunction )f , METH_VARARGS , NULL }\n  declare(one),\n  declare(two),\n  OTHER(three),\n  { NULL },\n#undef declare\n};\nMOD_INIT(_t) {}\n",
+            &expect![[r#"
+                modules ["_t"]
+                function one = one, line 4, None
+                function two = two, line 5, None
             "#]],
         );
     }

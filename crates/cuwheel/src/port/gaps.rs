@@ -32,6 +32,11 @@ impl Gaps {
         }
     }
 
+    /// Whether something of that name is not known.
+    pub(super) fn has(&self, what: &str) -> bool {
+        self.found.iter().any(|gap| gap.what == what)
+    }
+
     fn add_unknown(&mut self, what: &str, unknown: &Unknown) {
         self.add(what, &unknown.source, &unknown.why, &unknown.place);
     }

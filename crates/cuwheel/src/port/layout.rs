@@ -45,7 +45,8 @@ impl Layout {
         let crate_name = format!("{}-native", requirement_name(name));
         let indices = |is_rust: bool| {
             let extensions = existing.extensions.iter().enumerate();
-            extensions.filter(move |(_, extension)| (extension.kind == Kind::Rust) == is_rust).map(|(index, _)| index)
+            let modules = extensions.filter(|(_, extension)| !is_package(existing, &extension.name));
+            modules.filter(move |(_, extension)| (extension.kind == Kind::Rust) == is_rust).map(|(index, _)| index)
         };
         let rust: Vec<usize> = indices(true).collect();
         let native: Vec<usize> = indices(false).collect();
@@ -104,6 +105,16 @@ impl Layout {
     pub(super) fn rust_path(&self, module: &NativeModule) -> String {
         format!("{}/src/{}.rs", self.crate_directory(), rust_name(&module.member))
     }
+}
+
+/// Whether a package has the name: then something is built under it, and no module. CMake projects are called so at times.
+pub(super) fn is_package(existing: &ExistingProject, name: &str) -> bool {
+    existing.packages.packages.iter().any(|package| {
+        let inner = name.strip_prefix(&package.name).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        inner.is_some_and(|rest| {
+            existing.tree.has(&format!("{}{}/__init__.py", package.directory, rest.replace('.', "/")))
+        })
+    })
 }
 
 fn last(name: &str) -> &str {

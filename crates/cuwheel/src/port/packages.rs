@@ -112,6 +112,11 @@ pub(super) fn read(declared: &Declared, tree: &Tree, gaps: &mut Gaps) -> Package
         }
         None => {}
     }
+    if let Some((_, place)) = declared.get("packages").filter(|_| names.is_empty() && gaps.has("packages")) {
+        names = discovered(tree).0;
+        gaps.add("packages", "", "what setuptools would find by itself was taken in place of them", place);
+        found.is_discovered = true;
+    }
     if let Some((value, place)) = declared.get("py_modules") {
         for name in gaps.texts("py_modules", value, place) {
             let file = joined(&found.source_directory, &format!("{}.py", name.replace('.', "/")));

@@ -4,7 +4,7 @@ use super::copies::{self, Copies};
 use super::existing::ExistingProject;
 use super::extension::{Extension, Kind};
 use super::kernels::Kernels;
-use super::layout::{Layout, NativeModule};
+use super::layout::{self, Layout, NativeModule};
 use super::plan::Task;
 use super::project_file;
 
@@ -20,6 +20,7 @@ pub(super) fn all(existing: &ExistingProject, layout: &Layout, copies: &Copies, 
     for module in &layout.modules {
         tasks.push(module_task(existing, layout, module));
     }
+    tasks.extend(no_modules(existing));
     tasks.extend(plain_sources(existing, layout, copies));
     tasks.extend(cuda(layout, kernels));
     tasks.extend(numpy(existing, layout, kernels));
@@ -167,6 +168,16 @@ fn module_task(existing: &ExistingProject, layout: &Layout, module: &NativeModul
     }));
     found.points.extend(extension.others.iter().map(|(what, place)| format!("{what}: {place}")));
     found
+}
+
+/// What is built under the name of a package.
+fn no_modules(existing: &ExistingProject) -> Vec<Task> {
+    let extensions = existing.extensions.iter().filter(|extension| layout::is_package(existing, &extension.name));
+    let detail = "There is a package of that name, so it is no module: a library that modules or ctypes load. Build it in build.rs, or port it with the modules that use it.";
+    let one = |extension: &Extension| {
+        task(format!("Decide how {} is built", extension.name), Some(extension.place.to_string()), None, detail)
+    };
+    extensions.map(one).collect()
 }
 
 /// A number of entries.

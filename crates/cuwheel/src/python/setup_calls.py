@@ -17,6 +17,12 @@ class Script(Reader):
         if not isinstance(callee, Symbol):
             return self.unknown(node, module)
         name = callee.name
+        if name in ("sys.path.append", "sys.path.insert"):
+            self.places.extend(place for place in map(inside, arguments[-1:]) if place)
+            return None
+        if name in ("itertools.product", "product"):
+            lists = [value for value in arguments if isinstance(value, (list, tuple))]
+            return list(itertools.islice(itertools.product(*lists), MOST_ITEMS)) if len(lists) == len(arguments) else self.unknown(node, module)
         if name.rsplit(".", 1)[-1] == "setup" and name.split(".")[0] in ("setup", "setuptools", "distutils", "numpy", "skbuild", "torch"):
             self.setups.append({"keywords": keywords, "name": name, "file": module.file, "line": node.lineno, "when": []})
             return None

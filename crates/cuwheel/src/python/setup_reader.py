@@ -20,7 +20,7 @@ SYSTEMS = {"platform.system": "Linux", "platform.python_implementation": "CPytho
 class Reader:
     def __init__(self):
         self.steps, self.depth, self.attempts = 0, 0, 0
-        self.setups, self.modules, self.problems, self.returns = [], {}, [], []
+        self.setups, self.modules, self.returns, self.places = [], {}, [], []
 
     # Files
 
@@ -32,13 +32,15 @@ class Reader:
         module = self.modules[path] = Module(path, source.splitlines())
         module.names = {"__file__": Place(path), "__name__": "__main__" if path == "setup.py" else path[:-3].replace("/", ".")}
         module.tree = ast.parse(source)
-        self.block(module.tree.body, module.names, module)
+        for statement in module.tree.body:
+            # That this checkout would be refused, for a submodule that is not there, is no reason to read no further.
+            self.block([statement], module.names, module)
         return module
 
     def local(self, name, module):
         """A module of the project by its name."""
         stem, own = name.replace(".", "/"), os.path.dirname(module.file)
-        for place in {"": 0, own: 0, "src": 0}:
+        for place in dict.fromkeys(["", own, *self.places, "src"]):
             for path in (stem + ".py", stem + "/__init__.py"):
                 path = os.path.join(place, path)
                 if os.path.isfile(os.path.join(ROOT, path)) and len(self.modules) < 12:
@@ -133,6 +135,7 @@ class Reader:
             self.bind(node.target, self.combined(node.op, old, new, node, module), names, module)
 
     def bind(self, target, value, names, module):
+        value = bare(value)
         if isinstance(target, ast.Name):
             names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):

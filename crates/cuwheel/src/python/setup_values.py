@@ -7,6 +7,7 @@ names and the contents of the project's own files.
 import ast
 import copy
 import glob
+import itertools
 import json
 import os
 import re
