@@ -13,7 +13,9 @@ mod kernels {
 {% for module in modules %}
 mod {= module.rust =};
 {% endfor %}
+{% if modules %}
 mod not_ported;
+{% endif %}
 {% if has_shim %}
 mod numpy_shim;
 {% endif %}
@@ -33,7 +35,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Creates the modules as members of the library. The package has a file for each, which takes its names from here.
 #[pymodule(gil_used = true)]
 #[pyo3(name = {= library_last =})]
-fn native(library: &Bound<'_, PyModule>) -> PyResult<()> {
+fn native({% if not modules %}_{% endif %}library: &Bound<'_, PyModule>) -> PyResult<()> {
 {% for module in modules %}
     add(library, {= module.member =}, {= module.name =}, {= module.rust =}::populate)?;
 {% endfor %}

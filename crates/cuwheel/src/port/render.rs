@@ -51,7 +51,9 @@ pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<NewFile>> {
             add(format!("{directory}/build.rs"), "build.rs", &build_script(inputs))?;
         }
         add(format!("{directory}/src/lib.rs"), "src/lib.rs", &library(inputs))?;
-        add(format!("{directory}/src/not_ported.rs"), "src/not_ported.rs", &common)?;
+        if !layout.modules.is_empty() {
+            add(format!("{directory}/src/not_ported.rs"), "src/not_ported.rs", &common)?;
+        }
         for module in &layout.modules {
             add(layout.rust_path(module), "src/module.rs", &rust_module(inputs, module))?;
             if !layout.is_single {
