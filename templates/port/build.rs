@@ -1,9 +1,21 @@
+{% if languages %}
 //! Compiles what stays in {= languages =}.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
+    // A panic ends the process (see Cargo.toml), so nothing unwinds through this library.
+    cuwheel_build::leave_out_unwind_table();
+{% else %}
+//! Says how the library is linked. What stays in C or CUDA C++ is compiled here, too.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // A panic ends the process (see Cargo.toml), so nothing unwinds through this library.
+    cuwheel_build::leave_out_unwind_table();
+}
+{% endif %}
 {% if has_shim %}
     cuwheel_build::NumpyShim::new().file("src/numpy_shim.c").abi3(cfg!(feature = "abi3")).compile({= shim_name =})?;
 {% endif %}
@@ -28,5 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 {% endif %}
         .compile("kernels")?;
 {% endif %}
+{% if languages %}
     Ok(())
 }
+{% endif %}

@@ -82,17 +82,30 @@ pub fn undeclared(project: &Project, linker: Linker) -> Result<Vec<Undeclared>> 
         need("ziglang", "tool.cuwheel.linker is \"zig\"".to_owned());
     }
     let files = sources::native_sources(project)?;
+    let mut texts = Vec::new();
     for file in &files {
         // A source in another encoding can still be scanned: the markers are ASCII.
-        let text = String::from_utf8_lossy(&fs_err::read(file)?).into_owned();
+        texts.push((file, String::from_utf8_lossy(&fs_err::read(file)?).into_owned()));
+    }
+    for (file, text) in texts.iter().filter(|(file, _)| is_compiled(project, file, &texts)) {
         let place = file.strip_prefix(&project.root).unwrap_or(file).display().to_string();
-        for (number, used, requirement) in needs_of(file, &text) {
+        for (number, used, requirement) in needs_of(file, text) {
             if !is_vendored(&files, used) {
                 need(requirement, format!("{place}:{number} uses {used}"));
             }
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// Whether a file is read by a compiler. A crate that the project depends on may offer headers that it does not use, as
+/// `cuwheel-build` offers one for shims over NumPy.
+fn is_compiled(project: &Project, file: &Path, texts: &[(&PathBuf, String)]) -> bool {
+    let is_header =
+        file.extension().is_some_and(|extension| ["h", "hh", "hpp", "hxx"].iter().any(|known| extension == *known));
+    let is_included =
+        || texts.iter().any(|(_, text)| text.lines().filter_map(included).any(|name| file.ends_with(name)));
+    !is_header || file.starts_with(&project.root) || is_included()
 }
 
 /// Line numbers, what is used there, and who provides it.
@@ -378,5 +391,24 @@ mod tests {
         let python = "import torchvision\n  from torch.utils import cpp_extension\nimport numpy as np";
         let found = needs_of(Path::new("setup.py"), python);
         assert_eq!(found, [(2, "torch", "torch"), (3, "numpy", "numpy>=2.0")]);
+    }
+
+    #[test]
+    fn headers_that_a_crate_elsewhere_offers_count_where_they_are_included() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            crate::files::write_atomically(&directory.path().join(path), text.as_bytes()).unwrap();
+        };
+        write(
+            "p/pyproject.toml",
+            "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'p'\nversion = '1'\n",
+        );
+        write("p/Cargo.toml", "[package]\nname = 'p'\n[build-dependencies]\nhelper = { path = '../helper' }\n");
+        write("helper/Cargo.toml", "[package]\nname = 'helper'\n");
+        write("helper/include/helper_numpy.h", "#include <numpy/arrayobject.h>\n");
+        let undeclared = || undeclared(&Project::open(&directory.path().join("p")).unwrap(), Linker::System).unwrap();
+        assert_eq!(undeclared(), []);
+        write("p/src/shim.c", "#include <helper_numpy.h>\n");
+        assert_eq!(undeclared()[0].requirement, "numpy>=2.0");
     }
 }

@@ -54,6 +54,22 @@ const TEMPLATES: &[Template] = embedded![
     "licenses/Apache-2.0.txt",
     "licenses/BSD-3-Clause.txt",
     "licenses/MIT.txt",
+    "port/.cargo/config.toml",
+    "port/.gitignore",
+    "port/PORTING.md",
+    "port/build.rs",
+    "port/crate.toml",
+    "port/pyproject.toml",
+    "port/python/module.py",
+    "port/src/lib.rs",
+    "port/src/module.rs",
+    "port/src/not_ported.rs",
+    "port/src/numpy_shim.c",
+    "port/src/numpy_shim.rs",
+    "port/tests/test_native_modules.py",
+    "port/workspace.toml",
+    "port/xtask/Cargo.toml.template",
+    "port/xtask/src/main.rs",
 ];
 
 /// A text with places to fill in.

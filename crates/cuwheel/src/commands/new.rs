@@ -1,6 +1,6 @@
-//! `new`: a project that builds, tests and packages CUDA kernels for Python, made from templates.
+//! `new`: a project that builds, tests and packages CUDA kernels for Python, made from templates; or from one of setuptools.
 //!
-//! Not for what is in it: see [`crate::new`].
+//! Not for what is in it: see [`crate::new`], and [`crate::port`] for `--from-setuptools`.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -16,6 +16,7 @@ use crate::new::name::ProjectName;
 use crate::new::origin::Origin;
 use crate::new::rendering::{self, ProjectOptions, RenderedFile, Wheels};
 use crate::output::Output;
+use crate::port::command::{self, Request};
 use crate::process::{self, Process, find_program};
 
 /// The arguments of `new`.
@@ -25,11 +26,15 @@ pub struct Arguments {
     #[command(flatten)]
     pub common: Common,
     /// The name of the distribution; the package is called the same, in lower case and with _ for dots and dashes
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    #[arg(value_name = "NAME", required_unless_present = "from_setuptools")]
+    pub name: Option<String>,
     /// The directory of the project; by default ./NAME
     #[arg(long, value_name = "DIRECTORY")]
     pub path: Option<PathBuf>,
+    /// Make it from this project, which setuptools builds: pyproject.toml, crates, and a list of what a human has to port;
+    /// NAME is that of the old project, and the directory ./NAME-cuwheel, unless they are given
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["cuda", "wheels", "no_shim", "license", "no_git"])]
+    pub from_setuptools: Option<PathBuf>,
     /// The majors of CUDA, 12 and 13, divided by commas
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_value = "13", value_parser = major)]
     pub cuda: Vec<u32>,
@@ -85,6 +90,16 @@ enum Git {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    if let Some(source) = &arguments.from_setuptools {
+        let request = Request {
+            source,
+            name: arguments.name.as_deref(),
+            path: arguments.path.as_deref(),
+            is_dry_run: arguments.common.dry_run,
+            origin: Origin::choose(arguments.cuwheel.as_deref())?,
+        };
+        return command::execute(&request, output);
+    }
     let plan = Plan::new(arguments)?;
     if arguments.common.dry_run {
         return Ok(Outcome::done(plan.render(), plan.to_json()));
@@ -95,7 +110,9 @@ pub fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
 impl Plan {
     /// Decides everything; writes nothing.
     pub fn new(arguments: &Arguments) -> Result<Self> {
-        let name = ProjectName::parse(&arguments.name)?;
+        // The command line asks for it, unless there is a project to take it from.
+        let given = arguments.name.as_deref().unwrap_or_default();
+        let name = ProjectName::parse(given)?;
         let mut cuda = arguments.cuda.clone();
         cuda.sort_unstable();
         cuda.dedup();
@@ -107,7 +124,7 @@ impl Plan {
             .remedy("name them: --cuda 12,13")
             .into());
         }
-        let directory = arguments.path.clone().unwrap_or_else(|| PathBuf::from(&arguments.name));
+        let directory = arguments.path.clone().unwrap_or_else(|| PathBuf::from(given));
         let destination = Destination::examine(&directory)?;
         let git = Git::choose(&destination, arguments.no_git);
         let options = ProjectOptions {

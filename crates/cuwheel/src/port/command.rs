@@ -11,6 +11,7 @@ use super::write;
 use crate::cli::Outcome;
 use crate::error::{self, Failure, FailureKind, Result};
 use crate::interpreter;
+use crate::new::origin::Origin;
 use crate::output::Output;
 use crate::process::find_program;
 
@@ -26,22 +27,22 @@ pub struct Request<'a> {
     /// Whether only the plan is shown.
     pub is_dry_run: bool,
     /// Where cuwheel's crates come from.
-    pub dependencies: Dependencies,
+    pub origin: Origin,
 }
 
 /// Reads the existing project, and writes the new one.
 pub fn execute(request: &Request<'_>, output: &Output) -> Result<Outcome> {
     output.step("read", &request.source.display().to_string());
     let existing = existing::read(request.source, &parser(output)?)?;
-    let options = Options { name: request.name.map(str::to_owned), dependencies: request.dependencies.clone() };
+    let options = Options { name: request.name.map(str::to_owned), dependencies: Dependencies::of(&request.origin)? };
     let port = plan::plan(&existing, &options)?;
     let destination = write::destination(&port.name, request.path, &existing.root)?;
     if !request.is_dry_run {
-        output.step("write", &destination.display().to_string());
+        output.step("write", &destination.directory.display().to_string());
         write::write(&port, &destination)?;
     }
-    let json = to_json(&existing, &port, &destination, request.is_dry_run);
-    Ok(Outcome::done(render(&existing, &port, &destination, request.is_dry_run), json))
+    let json = to_json(&existing, &port, &destination.directory, request.is_dry_run);
+    Ok(Outcome::done(render(&existing, &port, &destination.directory, request.is_dry_run), json))
 }
 
 /// An interpreter that can parse: the one that builds, or any other.

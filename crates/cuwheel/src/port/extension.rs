@@ -21,6 +21,7 @@ pub enum Kind {
     /// torch's `CppExtension` and `CUDAExtension`.
     Torch,
     /// A CMake project that setup.py calls.
+    #[serde(rename = "cmake")]
     CMake,
     /// Rust, by setuptools-rust.
     Rust,

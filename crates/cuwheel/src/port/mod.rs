@@ -32,6 +32,6 @@ pub use gaps::Gap;
 pub use layout::{Layout, NativeModule};
 pub use metadata::{Metadata, Person, Version};
 pub use packages::{Module, Package, Packages};
-pub use plan::{Dependencies, Dropped, NewFile, Options, Port, Task, plan};
+pub use plan::{Dependencies, Dropped, Options, Port, Task, plan};
 pub use value::{Place, Variable};
 pub use write::{destination, write};

@@ -1,6 +1,6 @@
 //! From facts to a new project: its files, the copies of old ones, what a human has to do, and what was dropped. Pure.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -9,6 +9,8 @@ use super::existing::ExistingProject;
 use super::layout::Layout;
 use super::{dropped, kernels, render, tasks};
 use crate::error::{Failure, Result};
+use crate::new::origin::Origin;
+use crate::new::rendering::RenderedFile;
 use crate::requirements::requirement_name;
 
 /// What cuwheel's crates are in the new project's Cargo.toml, as inline tables of TOML.
@@ -24,20 +26,11 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// Those of the checkout that this program was compiled in, while it is there; else of this program's version.
-    #[must_use]
-    pub fn of_this_program() -> Self {
-        let crates =
-            Path::new(env!("CARGO_MANIFEST_DIR")).parent().filter(|crates| crates.join("cuwheel-build").is_dir());
-        let table = |name: &str| {
-            let mut table = toml_edit::InlineTable::new();
-            match crates {
-                Some(crates) => table.insert("path", crates.join(name).to_string_lossy().as_ref().into()),
-                None => table.insert("version", env!("CARGO_PKG_VERSION").into()),
-            };
-            table.to_string().trim().to_owned()
-        };
-        Self { toolkit: table("cuwheel"), build: table("cuwheel-build"), is_checkout: crates.is_some() }
+    /// Those of an origin.
+    pub fn of(origin: &Origin) -> Result<Self> {
+        let tables = origin.dependencies()?;
+        let table = |name: &str| tables[name].as_str().unwrap_or_default().to_owned();
+        Ok(Self { toolkit: table("toolkit"), build: table("build"), is_checkout: origin.root().is_some() })
     }
 }
 
@@ -76,15 +69,6 @@ pub struct Dropped {
     pub why: String,
 }
 
-/// A file of the new project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewFile {
-    /// Its path in the project, with slashes.
-    pub path: String,
-    /// Its text.
-    pub text: String,
-}
-
 /// The new project.
 #[derive(Clone, Debug)]
 pub struct Port {
@@ -93,7 +77,7 @@ pub struct Port {
     /// Modules, crate and library.
     pub layout: Layout,
     /// Files that are written.
-    pub files: Vec<NewFile>,
+    pub files: Vec<RenderedFile>,
     /// Files that are copied: from the old path to the new one.
     pub copies: Vec<(String, String)>,
     /// What a human has to do, in this order.

@@ -8,9 +8,10 @@ use super::extension::Kind;
 use super::functions::Entry;
 use super::kernels::Kernels;
 use super::layout::{Layout, NativeModule, rust_name};
-use super::plan::{Dropped, NewFile, Options, Task};
+use super::plan::{Dropped, Options, Task};
 use super::project_file::{self, list, quoted};
 use crate::error::Result;
+use crate::new::rendering::RenderedFile;
 use crate::templates::Template;
 
 /// What everything is made from.
@@ -23,13 +24,13 @@ pub(super) struct Inputs<'a> {
 }
 
 /// Every file but PORTING.md.
-pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<NewFile>> {
+pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<RenderedFile>> {
     let layout = inputs.layout;
     let directory = layout.crate_directory();
     let mut files = Vec::new();
     let mut add = |path: String, template: &str, values: &Value| -> Result<()> {
         let text = Template::named(&format!("port/{template}")).render(values)?;
-        files.push(NewFile { path, text });
+        files.push(RenderedFile { path, text });
         Ok(())
     };
     let common = common(inputs);
@@ -47,9 +48,7 @@ pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<NewFile>> {
     )?;
     if layout.existing_crate.is_none() {
         add(format!("{directory}/Cargo.toml"), "crate.toml", &common)?;
-        if inputs.has_build_script() {
-            add(format!("{directory}/build.rs"), "build.rs", &build_script(inputs))?;
-        }
+        add(format!("{directory}/build.rs"), "build.rs", &build_script(inputs))?;
         add(format!("{directory}/src/lib.rs"), "src/lib.rs", &library(inputs))?;
         if !layout.modules.is_empty() {
             add(format!("{directory}/src/not_ported.rs"), "src/not_ported.rs", &common)?;
@@ -74,10 +73,6 @@ pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<NewFile>> {
 }
 
 impl Inputs<'_> {
-    fn has_build_script(&self) -> bool {
-        self.kernels.has_any() || self.kernels.has_shim
-    }
-
     /// What names in C begin with.
     fn prefix(&self) -> String {
         self.layout
@@ -99,7 +94,7 @@ fn common(inputs: &Inputs<'_>) -> Value {
         "license": inputs.existing.metadata.license.as_deref().filter(|license| !license.contains("LicenseRef")).map(quoted),
         "library_name": quoted(library_last),
         "members": list([layout.crate_directory().as_str(), "xtask"]),
-        "has_build_script": inputs.has_build_script(),
+        "is_rust": layout.existing_crate.is_some(),
         "is_checkout": inputs.options.dependencies.is_checkout,
         "dependencies": inputs.options.dependencies,
     })
@@ -175,7 +170,8 @@ fn build_script(inputs: &Inputs<'_>) -> Value {
     let languages = match (kernels.has_shim, kernels.has_any()) {
         (true, true) => "C and CUDA C++",
         (true, false) => "C",
-        _ => "CUDA C++",
+        (false, true) => "CUDA C++",
+        (false, false) => "",
     };
     json!({
         "languages": languages,
@@ -245,7 +241,7 @@ fn python_module(layout: &Layout, module: &NativeModule) -> Value {
 }
 
 /// The manifest of a crate that is there, without what belongs to the workspace around it.
-fn existing_manifest(inputs: &Inputs<'_>) -> Result<Option<NewFile>> {
+fn existing_manifest(inputs: &Inputs<'_>) -> Result<Option<RenderedFile>> {
     let Some(directory) = &inputs.layout.existing_crate else { return Ok(None) };
     let old = if directory.is_empty() { "Cargo.toml".to_owned() } else { format!("{directory}/Cargo.toml") };
     let text = inputs.existing.tree.text(&old).unwrap_or_default();
@@ -257,11 +253,14 @@ fn existing_manifest(inputs: &Inputs<'_>) -> Result<Option<NewFile>> {
     for key in ["workspace", "profile", "patch"] {
         document.remove(key);
     }
-    Ok(Some(NewFile { path: format!("{}/Cargo.toml", inputs.layout.crate_directory()), text: document.to_string() }))
+    Ok(Some(RenderedFile {
+        path: format!("{}/Cargo.toml", inputs.layout.crate_directory()),
+        text: document.to_string(),
+    }))
 }
 
 /// The `__init__.py` of a package that only has native modules.
-fn missing_packages(inputs: &Inputs<'_>) -> Vec<NewFile> {
+fn missing_packages(inputs: &Inputs<'_>) -> Vec<RenderedFile> {
     let package = inputs.layout.package();
     let path = format!("python/{}/__init__.py", package.replace('.', "/"));
     let directory = path.trim_end_matches("__init__.py");
@@ -269,7 +268,10 @@ fn missing_packages(inputs: &Inputs<'_>) -> Vec<NewFile> {
     if package.is_empty() || is_there {
         return Vec::new();
     }
-    vec![NewFile { path, text: format!("\"\"\"The package of the native modules of {}.\"\"\"\n", inputs.layout.name) }]
+    vec![RenderedFile {
+        path,
+        text: format!("\"\"\"The package of the native modules of {}.\"\"\"\n", inputs.layout.name),
+    }]
 }
 
 /// A text in Rust's quotes.
@@ -288,7 +290,7 @@ fn python_list(texts: &[&String]) -> String {
 }
 
 /// PORTING.md.
-pub(super) fn porting(inputs: &Inputs<'_>, tasks: &[Task], dropped: &[Dropped]) -> Result<NewFile> {
+pub(super) fn porting(inputs: &Inputs<'_>, tasks: &[Task], dropped: &[Dropped]) -> Result<RenderedFile> {
     let layout = inputs.layout;
     let modules: Vec<Value> = layout
         .modules
@@ -310,5 +312,5 @@ pub(super) fn porting(inputs: &Inputs<'_>, tasks: &[Task], dropped: &[Dropped]) 
         "dropped": dropped,
         "faults": inputs.existing.faults,
     });
-    Ok(NewFile { path: "PORTING.md".to_owned(), text: Template::named("port/PORTING.md").render(&values)? })
+    Ok(RenderedFile { path: "PORTING.md".to_owned(), text: Template::named("port/PORTING.md").render(&values)? })
 }

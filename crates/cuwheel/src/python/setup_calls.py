@@ -305,5 +305,11 @@ def facts():
 
 if __name__ == "__main__":
     ROOT = sys.argv[1]
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    except (ImportError, OSError, ValueError):
+        pass  # the deadline of the caller holds all the same
     sys.setrecursionlimit(6000)
     print(json.dumps(facts()))

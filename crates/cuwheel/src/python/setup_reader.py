@@ -129,7 +129,7 @@ class Reader:
     def do_AugAssign(self, node, names, module):
         old = self.value(node.target, names, module)
         new = self.value(node.value, names, module)
-        if isinstance(old, list) and isinstance(node.op, ast.Add):
+        if isinstance(old, list) and isinstance(node.op, ast.Add) and len(old) < 20 * MOST_ITEMS:
             old.extend(self.items(new, node.value, module))
         else:
             self.bind(node.target, self.combined(node.op, old, new, node, module), names, module)
@@ -300,6 +300,9 @@ class Reader:
         return self.combined(node.op, self.value(node.left, names, module), self.value(node.right, names, module), node, module)
 
     def combined(self, op, one, other, node, module):
+        sizes = [len(value) for value in (one, other) if isinstance(value, (list, tuple, str))]
+        if sum(sizes) > LARGEST_TEXT or (not isinstance(one, str) and sum(sizes) > 20 * MOST_ITEMS):
+            return self.unknown(node, module, "it grows too large")
         if isinstance(op, ast.Add) and (isinstance(one, (list, tuple)) or isinstance(other, (list, tuple))):
             return self.items(one, node, module) + self.items(other, node, module)
         if not (is_known(one) and is_known(other)):

@@ -154,3 +154,24 @@ fn nothing_of_the_project_is_run() {
     assert!(!mark.exists());
     assert_eq!(before, listed(&tree.root));
 }
+
+/// A script that loops for ever, calls itself or doubles a text is given up, and what was read so far stays.
+#[test]
+fn scripts_that_do_not_end_are_given_up() {
+    for endless in [
+        "for a in range(2000):\n    for b in range(2000):\n        c = a\n",
+        "def f(x):\n    return f(x + 1)\nf(0)\n",
+        "x = 'a'\nfor i in range(1000):\n    x = x + x\n",
+        "x = [1]\nfor i in range(1000):\n    x += x\n",
+        "import re\nwhile True:\n    y = re.search('(a+)+b', 'a' * 5)\n",
+    ] {
+        let tree = Tree::new();
+        let files = format!(
+            "=== setup.py\nfrom setuptools import Extension, setup\n{endless}setup(name='x', version='1', ext_modules=[Extension('x._x', ['x.c'])])\n=== x.c\n"
+        );
+        let started = std::time::Instant::now();
+        let existing = read(&tree, &files);
+        assert!(started.elapsed().as_secs() < 30, "{endless}");
+        assert!(existing.name.is_some() || !existing.gaps.is_empty(), "{endless}");
+    }
+}
