@@ -2,11 +2,13 @@
 
 //!
 //! What is not ported yet is listed in each module, and raises `NotImplementedError` when it is called.
+{% if has_capitals %}
+#![expect(non_snake_case, reason = "the crate has the name of the module")]
+{% endif %}
 
 {% if has_kernels %}
 mod kernels {
     //! The kernels by name, as `build.rs` found them in their images.
-    #![expect(dead_code, reason = "kernels are launched by what is still to be ported")]
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
 {% endif %}

@@ -93,7 +93,7 @@ impl Copies {
             let is_of_crate = !prefix.is_empty()
                 || inner == "Cargo.lock"
                 || inner == "build.rs"
-                || (inner.starts_with("src/") && inner.ends_with(".rs"));
+                || (inner.starts_with("src/") && file.extension() == "rs");
             if is_of_crate && inner != "Cargo.toml" {
                 let place = if inner == "Cargo.lock" {
                     inner.to_owned()

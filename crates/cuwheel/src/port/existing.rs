@@ -226,7 +226,7 @@ fn check_backend(root: &Path, tree: &Tree, pyproject: Option<&TomlFile>, backend
     }
 }
 
-/// scikit-build and others have a `setup` of their own, which builds by CMake.
+/// scikit-build and others have a `setup` of their own, which builds by `CMake`.
 fn check_script(script: &Script) -> Result<()> {
     let Some(call) = script.setups.iter().find(|call| call.name.starts_with("skbuild.")) else { return Ok(()) };
     Err(Failure::usage("setup.py calls the setup() of scikit-build: the project is built by CMake, and not by setuptools")

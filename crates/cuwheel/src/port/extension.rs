@@ -20,7 +20,7 @@ pub enum Kind {
     Pybind11,
     /// torch's `CppExtension` and `CUDAExtension`.
     Torch,
-    /// A CMake project that setup.py calls.
+    /// A `CMake` project that setup.py calls.
     #[serde(rename = "cmake")]
     CMake,
     /// Rust, by setuptools-rust.
@@ -168,7 +168,7 @@ fn extension(made: &Made, when: Option<String>, reading: Reading, tree: &Tree, g
     let named = made.argument("name", Some(0)).or_else(|| made.argument("target", Some(0)));
     let name = named.and_then(|value| gaps.text("the name of an extension module", value, &made.place));
     if made.name == "cython.pattern" || name.as_deref().is_some_and(|name| name.contains('*')) {
-        return of_patterns(made, when, tree, gaps);
+        return of_patterns(made, when.as_deref(), tree, gaps);
     }
     let is_extension =
         class.to_lowercase().contains("ext") || class == "Pybind11Extension" || made.name == "cffi.module";
@@ -185,7 +185,7 @@ fn extension(made: &Made, when: Option<String>, reading: Reading, tree: &Tree, g
 }
 
 /// A module for each file that the patterns of `cythonize` name.
-fn of_patterns(made: &Made, when: Option<String>, tree: &Tree, gaps: &mut Gaps) -> Vec<Extension> {
+fn of_patterns(made: &Made, when: Option<&str>, tree: &Tree, gaps: &mut Gaps) -> Vec<Extension> {
     let sources =
         made.argument("sources", Some(1)).map(|value| gaps.texts("sources", value, &made.place)).unwrap_or_default();
     let mut found = Vec::new();
@@ -202,7 +202,7 @@ fn of_patterns(made: &Made, when: Option<String>, tree: &Tree, gaps: &mut Gaps) 
             found.push(one(
                 &Made { arguments: Vec::new(), ..inner },
                 name,
-                when.clone(),
+                when.map(str::to_owned),
                 Reading { is_cython: true, is_only: false },
                 tree,
                 gaps,
@@ -362,7 +362,7 @@ fn read_sources(extension: &mut Extension, is_only: bool, tree: &Tree) {
         let inner = included(tree, &path);
         std::iter::once(path).chain(inner)
     });
-    for path in paths.collect::<Vec<_>>().iter() {
+    for path in &paths.collect::<Vec<_>>() {
         let Some(text) = tree.text(path) else { continue };
         let offer = functions::read(path, &text);
         // torch gives every module of a project this name, so it tells only where there is one.

@@ -378,6 +378,8 @@ fn cython(path: &str, text: &str) -> Offer {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use expect_test::{Expect, expect};
 
     use super::*;
@@ -389,10 +391,11 @@ mod tests {
         for entry in &offer.entries {
             let kind = if entry.is_class { "class" } else { "function" };
             let native = entry.native.as_deref().unwrap_or("-");
-            shown += &format!("{kind} {} = {native}, line {}, {:?}\n", entry.name, entry.place.line, entry.doc);
+            let (name, line, doc) = (&entry.name, entry.place.line, &entry.doc);
+            let _ = writeln!(shown, "{kind} {name} = {native}, line {line}, {doc:?}");
         }
         for (what, place) in &offer.others {
-            shown += &format!("{what}, line {}\n", place.line);
+            let _ = writeln!(shown, "{what}, line {}", place.line);
         }
         expected.assert_eq(&shown);
     }

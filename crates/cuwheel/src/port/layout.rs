@@ -107,7 +107,7 @@ impl Layout {
     }
 }
 
-/// Whether a package has the name: then something is built under it, and no module. CMake projects are called so at times.
+/// Whether a package has the name: then something is built under it, and no module. Projects of `CMake` are called so at times.
 pub(super) fn is_package(existing: &ExistingProject, name: &str) -> bool {
     existing.packages.packages.iter().any(|package| {
         let inner = name.strip_prefix(&package.name).filter(|rest| rest.is_empty() || rest.starts_with('.'));

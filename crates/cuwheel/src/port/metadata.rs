@@ -92,7 +92,7 @@ pub(super) fn version(declared: &Declared, tree: &Tree, gaps: &mut Gaps) -> Vers
     let mut version = Version { place: Some(place.clone()), ..Version::default() };
     match value {
         Value::File { path, text, .. } => {
-            (version.value, version.file) = (Some(text.trim().to_owned()), Some(path.clone()))
+            (version.value, version.file) = (Some(text.trim().to_owned()), Some(path.clone()));
         }
         other => version.value = gaps.text("version", other, place),
     }
@@ -125,9 +125,9 @@ pub(super) fn metadata(declared: &Declared, tree: &Tree, gaps: &mut Gaps) -> Met
     let dependencies = texts("install_requires");
     let (test_requires, setup_requires, scripts) = (texts("tests_require"), texts("setup_requires"), texts("scripts"));
     let mut metadata = Metadata {
-        dependencies: requirements("install_requires", dependencies, declared, gaps),
-        test_requires: requirements("tests_require", test_requires, declared, gaps),
-        setup_requires: requirements("setup_requires", setup_requires, declared, gaps),
+        dependencies: requirements("install_requires", &dependencies, declared, gaps),
+        test_requires: requirements("tests_require", &test_requires, declared, gaps),
+        setup_requires: requirements("setup_requires", &setup_requires, declared, gaps),
         scripts,
         ..Metadata::default()
     };
@@ -154,7 +154,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 /// Lines that are requirements; the others, such as options of pip, are gaps.
-fn requirements(what: &str, texts: Vec<String>, declared: &Declared, gaps: &mut Gaps) -> Vec<String> {
+fn requirements(what: &str, texts: &[String], declared: &Declared, gaps: &mut Gaps) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in texts.iter().flat_map(|text| lines(text)) {
         let line = line.split(" #").next().unwrap_or_default().trim().to_owned();
@@ -297,7 +297,7 @@ fn extras(declared: &Declared, gaps: &mut Gaps) -> Vec<(String, Vec<String>)> {
             gaps.add("extras_require", extra, "a requirement with a marker: add it to the dependencies", place);
             continue;
         }
-        let texts = requirements("extras_require", texts, declared, gaps);
+        let texts = requirements("extras_require", &texts, declared, gaps);
         let with_marker = |text: String| marker.map_or(text.clone(), |marker| format!("{text} ; {marker}"));
         found.push((name.to_owned(), texts.into_iter().map(with_marker).collect()));
     }

@@ -96,7 +96,7 @@ pub(super) fn read(declared: &Declared, tree: &Tree, gaps: &mut Gaps) -> Package
             for item in value.items() {
                 match item {
                     Value::Made(made) if made.class().starts_with("find_") || made.class() == "find" => {
-                        names.extend(find(made, tree, gaps))
+                        names.extend(find(made, tree, gaps));
                     }
                     Value::Spread { of } if matches!(&**of, Value::Made(made) if made.class().starts_with("find")) => {
                         let Value::Made(made) = &**of else { continue };

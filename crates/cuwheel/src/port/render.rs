@@ -137,6 +137,7 @@ fn pyproject(inputs: &Inputs<'_>) -> Value {
         "tables": project_file::tables(existing),
         "manifest_path": quoted(&format!("{}/Cargo.toml", layout.crate_directory())),
         "library": quoted(&layout.library),
+        "crate_name": quoted(&crate_name(inputs)),
         "has_python": has_python(inputs),
         "python_packages": list(others),
         "top_modules": top_modules(inputs).iter().map(|path| quoted(path)).collect::<Vec<_>>(),
@@ -188,6 +189,7 @@ fn build_script(inputs: &Inputs<'_>) -> Value {
 
 fn library(inputs: &Inputs<'_>) -> Value {
     let layout = inputs.layout;
+    let library_last = layout.library.rsplit('.').next().unwrap_or(&layout.library);
     let modules: Vec<Value> = layout
         .modules
         .iter()
@@ -195,8 +197,9 @@ fn library(inputs: &Inputs<'_>) -> Value {
         .collect();
     json!({
         "library": layout.library,
-        "library_last": rust_text(layout.library.rsplit('.').next().unwrap_or(&layout.library)),
+        "library_last": rust_text(library_last),
         "is_single": layout.is_single,
+        "has_capitals": library_last.chars().any(char::is_uppercase),
         // An image has a module with the names of its kernels.
         "has_kernels": !inputs.kernels.images.is_empty(),
         "has_shim": inputs.kernels.has_shim,
@@ -238,6 +241,16 @@ fn python_module(layout: &Layout, module: &NativeModule) -> Value {
         format!("from {package} import {library} as _library")
     };
     json!({ "module": module.name, "import": import, "member": module.member })
+}
+
+/// The name of the crate: that of its manifest where it is there.
+fn crate_name(inputs: &Inputs<'_>) -> String {
+    let own = || inputs.layout.crate_name.clone();
+    let Some(directory) = &inputs.layout.existing_crate else { return own() };
+    let path = if directory.is_empty() { "Cargo.toml".to_owned() } else { format!("{directory}/Cargo.toml") };
+    let document = inputs.existing.tree.text(&path).and_then(|text| text.parse::<toml_edit::DocumentMut>().ok());
+    let name = document.as_ref().and_then(|document| document.get("package")?.get("name")?.as_str().map(str::to_owned));
+    name.unwrap_or_else(own)
 }
 
 /// The manifest of a crate that is there, without what belongs to the workspace around it.

@@ -85,7 +85,7 @@ fn version(existing: &ExistingProject) -> Option<Task> {
 
 /// Whether Python code has the version a second time.
 fn copies_version(file: &str) -> bool {
-    file.ends_with(".py")
+    crate::reading::tree::extension(file) == "py"
 }
 
 fn metadata(existing: &ExistingProject) -> Vec<Task> {

@@ -103,7 +103,7 @@ corpus! {
     metadata_in_setup_cfg: "setup_cfg",
     /// No setup.py at all.
     everything_in_pyproject_toml: "pyproject_only",
-    /// Commands that generate, and a list of commands that leaves editable_wheel out.
+    /// Commands that generate, and a list of commands that leaves `editable_wheel` out.
     commands_that_are_overridden: "cmdclass_override",
     /// A version, requirements and a description that only running would tell.
     what_only_running_would_tell: "computed_version",
@@ -111,7 +111,7 @@ corpus! {
     a_version_of_tags: "scm_version",
     /// A crate that setuptools-rust builds.
     a_crate_that_is_there: "rust_extensions",
-    /// A CMake project behind an extension module without sources.
+    /// A `CMake` project behind an extension module without sources.
     an_extension_that_cmake_builds: "cmake_extension",
 }
 

@@ -40,7 +40,7 @@ fn doctor_finds_no_errors_in_what_is_written() {
         let (tree, place) = ported(files);
         let ran = run(cuwheel(&tree.root).args(["doctor", "--no-machine"]).arg(&place));
         if ran.code != Some(0) || ran.stdout.contains("build/") {
-            wrong += &format!("{name}:\n{}{}", ran.stdout, ran.stderr);
+            wrong.extend([name, ":\n", ran.stdout.as_str(), ran.stderr.as_str()]);
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

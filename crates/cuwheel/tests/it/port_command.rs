@@ -81,10 +81,10 @@ fn what_is_no_project_is_said() {
     check_refused(
         "=== README.md\n=== deep/setup.py\n",
         &expect![[r#"
-        error: PATH is no project of setuptools: it has no setup.py, setup.cfg or pyproject.toml
-          deep/setup.py
-        fix: give the directory with the setup.py of the project
-    "#]],
+            error: PATH is no project of setuptools: it has no setup.py, no setup.cfg, and no pyproject.toml with [project]
+              deep/setup.py
+            fix: give the directory with the setup.py of the project
+        "#]],
     );
     let tree = Tree::new();
     let missing = tree.beside("missing");
