@@ -1,21 +1,15 @@
-{% if languages %}
-//! Compiles what stays in {= languages =}.
+//! {= purpose =}
 
+{% if languages %}
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=build.rs");
-    // A panic ends the process (see Cargo.toml), so nothing unwinds through this library.
-    cuwheel_build::leave_out_unwind_table();
 {% else %}
-//! Says how the library is linked. What stays in C or CUDA C++ is compiled here, too.
-
 fn main() {
+{% endif %}
     println!("cargo::rerun-if-changed=build.rs");
     // A panic ends the process (see Cargo.toml), so nothing unwinds through this library.
     cuwheel_build::leave_out_unwind_table();
-}
-{% endif %}
 {% if has_shim %}
     cuwheel_build::NumpyShim::new().file("src/numpy_shim.c").abi3(cfg!(feature = "abi3")).compile({= shim_name =})?;
 {% endif %}
@@ -42,5 +36,5 @@ fn main() {
 {% endif %}
 {% if languages %}
     Ok(())
-}
 {% endif %}
+}

@@ -202,6 +202,7 @@ fn is_replaced(path: &str) -> bool {
 
 /// Whether a source names nothing of Python and may stay in its language.
 pub(super) fn is_plain_library(path: &str, text: &str) -> bool {
-    const BOUND: &[&str] = &["Python.h", "pybind11/", "nanobind/", "torch/", "ATen/", "c10/", "numpy/"];
+    const BOUND: &[&str] =
+        &["Python.h", "PyObject", "Py_", "pybind11/", "nanobind/", "torch/", "ATen/", "c10/", "numpy/"];
     ["c", "cc", "cpp", "cxx"].contains(&tree::extension(path)) && !BOUND.iter().any(|header| text.contains(header))
 }

@@ -39,8 +39,8 @@ const BINDING: &[&str] =
 
 impl CudaSource {
     pub(super) fn read(tree: &Tree, path: &str, text: &str, include_dirs: &[String]) -> Self {
-        let headers = bound_headers(tree, path, text, include_dirs);
-        let usage = match (headers.is_empty(), launches(text)) {
+        let (headers, has_launches) = included(tree, path, text, include_dirs);
+        let usage = match (headers.is_empty(), has_launches) {
             (false, _) => Use::Bound,
             (true, true) => Use::Host,
             (true, false) => Use::Image,
@@ -86,11 +86,14 @@ fn kernels(text: &str) -> Vec<String> {
     found
 }
 
-/// Headers of bindings that a file includes, itself or through headers of the project.
-fn bound_headers(tree: &Tree, path: &str, text: &str, include_dirs: &[String]) -> Vec<String> {
+/// Headers of bindings that a file includes, itself or through headers of the project; and whether kernels are launched in it or
+/// in one of these.
+fn included(tree: &Tree, path: &str, text: &str, include_dirs: &[String]) -> (Vec<String>, bool) {
+    let mut has_launches = false;
     let (mut bound, mut seen) = (BTreeSet::new(), BTreeSet::from([path.to_owned()]));
     let mut open = vec![(path.to_owned(), text.to_owned())];
     while let Some((path, text)) = open.pop() {
+        has_launches |= launches(&text);
         let own = path.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned();
         for name in includes(&text) {
             if BINDING.iter().any(|start| name.starts_with(start)) {
@@ -106,7 +109,7 @@ fn bound_headers(tree: &Tree, path: &str, text: &str, include_dirs: &[String]) -
             }
         }
     }
-    bound.into_iter().collect()
+    (bound.into_iter().collect(), has_launches)
 }
 
 fn includes(text: &str) -> Vec<String> {

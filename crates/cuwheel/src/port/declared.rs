@@ -45,6 +45,39 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("long_description_type", "long_description_content_type"),
 ];
 
+/// Fields of `[project]`, and the arguments of `setup` that they are.
+const FIELDS: &[(&str, &str)] = &[
+    ("name", "name"),
+    ("version", "version"),
+    ("description", "description"),
+    ("requires-python", "python_requires"),
+    ("license", "license"),
+    ("license-files", "license_files"),
+    ("authors", "authors"),
+    ("maintainers", "maintainers"),
+    ("keywords", "keywords"),
+    ("classifiers", "classifiers"),
+    ("urls", "project_urls"),
+    ("dependencies", "install_requires"),
+    ("optional-dependencies", "extras_require"),
+    ("readme", "readme"),
+];
+/// Those of `[tool.setuptools]`.
+const TOOL: &[(&str, &str)] = &[
+    ("packages", "packages"),
+    ("package-dir", "package_dir"),
+    ("py-modules", "py_modules"),
+    ("package-data", "package_data"),
+    ("exclude-package-data", "exclude_package_data"),
+    ("include-package-data", "include_package_data"),
+    ("script-files", "scripts"),
+    ("license-files", "license_files"),
+    ("data-files", "data_files"),
+    ("cmdclass", "cmdclass"),
+    ("ext-modules", "ext_modules"),
+    ("zip-safe", "zip_safe"),
+];
+
 impl Declared {
     /// Puts together what there is.
     pub(super) fn read(tree: &Tree, pyproject: Option<&TomlFile>, cfg: Option<&Ini>, script: &Script) -> Self {
@@ -79,36 +112,6 @@ impl Declared {
     }
 
     fn add_pyproject(&mut self, tree: &Tree, file: &TomlFile, script: &Script) {
-        const FIELDS: &[(&str, &str)] = &[
-            ("name", "name"),
-            ("version", "version"),
-            ("description", "description"),
-            ("requires-python", "python_requires"),
-            ("license", "license"),
-            ("license-files", "license_files"),
-            ("authors", "authors"),
-            ("maintainers", "maintainers"),
-            ("keywords", "keywords"),
-            ("classifiers", "classifiers"),
-            ("urls", "project_urls"),
-            ("dependencies", "install_requires"),
-            ("optional-dependencies", "extras_require"),
-            ("readme", "readme"),
-        ];
-        const TOOL: &[(&str, &str)] = &[
-            ("packages", "packages"),
-            ("package-dir", "package_dir"),
-            ("py-modules", "py_modules"),
-            ("package-data", "package_data"),
-            ("exclude-package-data", "exclude_package_data"),
-            ("include-package-data", "include_package_data"),
-            ("script-files", "scripts"),
-            ("license-files", "license_files"),
-            ("data-files", "data_files"),
-            ("cmdclass", "cmdclass"),
-            ("ext-modules", "ext_modules"),
-            ("zip-safe", "zip_safe"),
-        ];
         for (table, fields) in [("project", FIELDS), ("tool.setuptools", TOOL)] {
             for (key, name) in fields {
                 let path = format!("{table}.{key}");

@@ -62,6 +62,20 @@ pub(super) fn all(existing: &ExistingProject) -> Vec<Dropped> {
             "every file in `python/` is in the wheel",
         );
     }
+    if !metadata.license_classifiers.is_empty() {
+        let why = "the field `license` takes an SPDX expression, beside which they are not allowed";
+        drop(quoted(&metadata.license_classifiers), None, why);
+    }
+    found.extend(arguments(existing));
+    found.extend(ignored(existing));
+    found
+}
+
+/// Arguments of compilers and linkers.
+fn arguments(existing: &ExistingProject) -> Vec<Dropped> {
+    let mut found = Vec::new();
+    let mut drop =
+        |what: String, old: Option<String>, why: &str| found.push(Dropped { what, old, why: why.to_owned() });
     let (mut compile, mut link): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for extension in &existing.extensions {
         compile.extend(extension.compile_args.iter().cloned());
@@ -78,6 +92,14 @@ pub(super) fn all(existing: &ExistingProject) -> Vec<Dropped> {
             );
         }
     }
+    found
+}
+
+/// Arguments of `setup` that nothing is made of.
+fn ignored(existing: &ExistingProject) -> Vec<Dropped> {
+    let mut found = Vec::new();
+    let mut drop =
+        |what: String, old: Option<String>, why: &str| found.push(Dropped { what, old, why: why.to_owned() });
     for (name, place) in &existing.ignored {
         let why = match name.as_str() {
             "zip_safe" => "wheels are never run from a zip file",
@@ -93,10 +115,6 @@ pub(super) fn all(existing: &ExistingProject) -> Vec<Dropped> {
             _ => "nothing in pyproject.toml has this meaning; see whether it is still needed",
         };
         drop(format!("`{name}`"), Some(place.to_string()), why);
-    }
-    if !metadata.license_classifiers.is_empty() {
-        let why = "the field `license` takes an SPDX expression, beside which they are not allowed";
-        drop(quoted(&metadata.license_classifiers), None, why);
     }
     found
 }

@@ -177,17 +177,23 @@ fn used_by_modules<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
     found
 }
 
-/// Words after `tp_methods` and `Py_tp_methods`.
+/// Words in initialisers of `PyTypeObject`, and after `tp_methods` and `Py_tp_methods`.
 fn used_by_classes<'t>(tokens: &[Placed<'t>]) -> Vec<&'t str> {
-    let is_slot = |placed: &Placed<'_>| placed.is_word("tp_methods") || placed.is_word("Py_tp_methods");
-    let indices = tokens.iter().enumerate().filter(|(_, placed)| is_slot(placed)).map(|(index, _)| index);
-    let word = |index: usize| {
-        tokens[index + 1..]
-            .iter()
-            .take(3)
-            .find_map(|placed| if let Token::Word(word) = placed.token { Some(word) } else { None })
-    };
-    indices.filter_map(word).collect()
+    let word = |placed: &Placed<'t>| if let Token::Word(word) = placed.token { Some(word) } else { None };
+    let mut found = Vec::new();
+    for (index, placed) in tokens.iter().enumerate() {
+        if placed.is_word("tp_methods") || placed.is_word("Py_tp_methods") {
+            found.extend(tokens[index + 1..].iter().take(3).find_map(word));
+        } else if placed.is_word("PyTypeObject") {
+            let is_defined = tokens.get(index + 2).is_some_and(|placed| placed.is_mark('='));
+            let open = index + 3;
+            if is_defined && tokens.get(open).is_some_and(|placed| placed.is_mark('{')) {
+                let end = tokens::closing(tokens, open).min(tokens.len());
+                found.extend(tokens[open..end].iter().filter_map(word));
+            }
+        }
+    }
+    found
 }
 
 /// The rows of the table whose brace is at `open`, without the lines of the preprocessor in it.
@@ -418,6 +424,18 @@ mod tests {
                 function sub = py_sub, line 5, None
                 class Thing = ThingType, line 9, None
                 the member LIMIT, line 10
+            "#]],
+        );
+    }
+
+    #[test]
+    fn tables_of_classes_are_left_out_where_the_module_is_made_by_a_macro() {
+        check(
+            "c.cpp",
+            "static PyMethodDef of_class[] = {{\"close\", c, 1, NULL}};\nstatic PyTypeObject T = { HEAD \"x.T\", sizeof(T), of_class, };\nstatic PyMethodDef of_module[] = {{\"open\", o, 1, NULL}};\nMOD_INIT(c) {}\n",
+            &expect![[r#"
+                modules ["c"]
+                function open = o, line 3, None
             "#]],
         );
     }

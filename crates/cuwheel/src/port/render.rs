@@ -174,7 +174,12 @@ fn build_script(inputs: &Inputs<'_>) -> Value {
         (false, true) => "CUDA C++",
         (false, false) => "",
     };
+    let purpose = match languages {
+        "" => "Says how the library is linked. What stays in C or CUDA C++ is compiled here, too.".to_owned(),
+        languages => format!("Compiles what stays in {languages}."),
+    };
     json!({
+        "purpose": purpose,
         "languages": languages,
         "has_shim": kernels.has_shim,
         "shim_name": rust_text(&format!("{}_numpy_shim", inputs.prefix())),

@@ -217,7 +217,7 @@ fn plain_sources(existing: &ExistingProject, layout: &Layout, copies: &Copies) -
     if plain.is_empty() || layout.existing_crate.is_some() {
         return None;
     }
-    let detail = "These files include no header of Python. Port them, or compile them in build.rs with the crate `cc` and declare their functions in Rust with `extern \"C\"`.";
+    let detail = "These files name nothing of Python. Port them, or compile them in build.rs with the crate `cc` and declare their functions in Rust with `extern \"C\"`.";
     let mut found = task(
         format!("Decide on {} sources that may stay in C or C++", plain.len()),
         None,
