@@ -212,7 +212,10 @@ pub(super) fn rust_name(name: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
         .collect();
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || TAKEN.contains(&name.as_str()) {
+    if name.trim_matches('_').is_empty()
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || TAKEN.contains(&name.as_str())
+    {
         name = format!("module_{name}");
     }
     name
