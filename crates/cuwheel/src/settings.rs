@@ -10,8 +10,8 @@ use cuwheel_inspect::rules::{DeclaredArchitecture, RuleSelector};
 use toml_edit::{Item, TableLike, Value};
 
 use crate::byte_size;
-use crate::cuda::{CudaSettings, parse_major};
 use crate::ci::settings::CiSettings;
+use crate::cuda::{CudaSettings, parse_major};
 use crate::doctor;
 use crate::error::{Failure, Result};
 use crate::files;
@@ -216,11 +216,7 @@ impl Settings {
             artifacts: values.texts("artifacts"),
             build_requires: values.texts("build-requires"),
             compatibility: values.text("compatibility"),
-            cuda: CudaSettings::new(
-                &values.texts("cuda.majors"),
-                &values.text("cuda.wheels"),
-                values.texts_by_name("cuda.dependencies"),
-            )?,
+            cuda: CudaSettings::read(&values)?,
             linker,
             modules: values.texts("modules"),
             overlays,
@@ -347,7 +343,7 @@ impl Values {
         texts(&self.item(key)).expect("checked against the schema")
     }
 
-    fn texts_by_name(&self, key: &str) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn texts_by_name(&self, key: &str) -> BTreeMap<String, Vec<String>> {
         let item = self.item(key);
         let table = item.as_table_like().expect("checked against the schema");
         table.iter().map(|(name, item)| (name.to_owned(), texts(item).expect("checked against the schema"))).collect()

@@ -2,6 +2,8 @@
 //!
 //! Versions and runners are no settings: they are in `ci/matrix.yml`, see [`super::matrix`].
 
+use std::str::FromStr;
+
 use cuwheel_inspect::rules::RuleSelector;
 
 use crate::error::{Failure, Result};
@@ -16,6 +18,30 @@ pub enum Provider {
     GitLab,
     /// A script for `sbatch`.
     Slurm,
+}
+
+impl Provider {
+    const ALL: [Self; 3] = [Self::GitHub, Self::GitLab, Self::Slurm];
+
+    /// As settings and arguments name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+            Self::Slurm => "slurm",
+        }
+    }
+}
+
+impl FromStr for Provider {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|provider| provider.name() == text);
+        found.ok_or_else(|| {
+            format!("\"{text}\" is no system that workflows are written for; these are github, gitlab and slurm")
+        })
+    }
 }
 
 /// How code of pull requests comes to run.
@@ -60,7 +86,8 @@ impl CiSettings {
     /// Reads them from the settings of a project.
     pub(crate) fn read(values: &Values) -> Result<Self> {
         let providers = values.texts("ci.providers");
-        let providers = providers.iter().map(|name| provider(name)).collect::<Result<_>>()?;
+        let unknown = |error: String| Failure::usage(format!("tool.cuwheel.ci.providers: {error}"));
+        let providers = providers.iter().map(|name| name.parse().map_err(unknown)).collect::<Result<_, _>>()?;
         let pull_requests = match values.text("ci.pull-requests").as_str() {
             "copy-pr-bot" => PullRequests::CopyPrBot,
             "pull_request" => PullRequests::PullRequest,
@@ -114,17 +141,6 @@ impl CiSettings {
 
 fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
-}
-
-fn provider(name: &str) -> Result<Provider> {
-    match name {
-        "github" => Ok(Provider::GitHub),
-        "gitlab" => Ok(Provider::GitLab),
-        "slurm" => Ok(Provider::Slurm),
-        other => Err(Failure::usage(format!("tool.cuwheel.ci.providers has \"{other}\""))
-            .remedy("use \"github\", \"gitlab\" and \"slurm\"")
-            .into()),
-    }
 }
 
 /// Fields of a row that a label may be made of.

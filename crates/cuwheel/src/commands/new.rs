@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::ci::settings::Provider;
 use crate::cli::{Common, Outcome};
 use crate::error::{Failure, Result};
 use crate::new::destination::Destination;
@@ -33,7 +34,7 @@ pub struct Arguments {
     pub path: Option<PathBuf>,
     /// Make it from this project, which setuptools builds: pyproject.toml, crates, and a list of what a human has to port;
     /// NAME is that of the old project, and the directory ./NAME-cuwheel, unless they are given
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["cuda", "wheels", "no_shim", "license", "no_git"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["cuda", "wheels", "no_shim", "license", "ci", "no_git"])]
     pub from_setuptools: Option<PathBuf>,
     /// The majors of CUDA, 12 and 13, divided by commas
     #[arg(long, value_name = "MAJORS", value_delimiter = ',', default_value = "13", value_parser = major)]
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// The licence
     #[arg(long, value_name = "SPDX", default_value = LICENSES[0].name, value_parser = License::parse)]
     pub license: License,
+    /// The systems to write workflows for: github, gitlab, slurm, divided by commas, or none
+    #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', default_value = "github", value_parser = provider)]
+    pub ci: Vec<Option<Provider>>,
     /// Make no git repository
     #[arg(long)]
     pub no_git: bool,
@@ -62,6 +66,11 @@ fn major(text: &str) -> Result<u32, String> {
         "13" => Ok(13),
         _ => Err("projects are for CUDA 12, 13, or 12,13".to_owned()),
     }
+}
+
+/// A system that workflows are for; `None` for none.
+fn provider(text: &str) -> Result<Option<Provider>, String> {
+    if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
 /// What is made, and where.
@@ -134,6 +143,7 @@ impl Plan {
             shim: !arguments.no_shim,
             license: arguments.license,
             origin: Origin::choose(arguments.cuwheel.as_deref())?,
+            ci: arguments.ci.iter().copied().flatten().collect(),
         };
         let files = rendering::render(&options)?;
         Ok(Self { options, destination, git, files })
@@ -141,7 +151,8 @@ impl Plan {
 
     /// The plan as a person reads it.
     pub fn render(&self) -> String {
-        let ProjectOptions { name, cuda, wheels, shim, license, origin } = &self.options;
+        let ProjectOptions { name, cuda, wheels, shim, license, origin, ci } = &self.options;
+        let systems: Vec<&str> = ci.iter().map(|provider| provider.name()).collect();
         let majors: Vec<String> = cuda.iter().map(ToString::to_string).collect();
         let wheels = if cuda.len() > 1 { format!(", wheels: {}", wheels.name()) } else { String::new() };
         let mut text = format!("project    {}, package {}\n", name.distribution(), name.package());
@@ -150,6 +161,7 @@ impl Plan {
         let _ = writeln!(text, "shim       {}", if *shim { "over the C API of NumPy" } else { "none" });
         let _ = writeln!(text, "license    {}", license.expression);
         let _ = writeln!(text, "cuwheel    {origin}");
+        let _ = writeln!(text, "ci         {}", if ci.is_empty() { "none".to_owned() } else { systems.join(", ") });
         let _ = writeln!(text, "git        {}", self.git.describe());
         for (index, file) in self.files.iter().enumerate() {
             let _ = writeln!(text, "{:10} {}", if index == 0 { "writes" } else { "" }, file.path);
@@ -163,7 +175,7 @@ impl Plan {
     }
 
     fn describe(&self) -> Value {
-        let ProjectOptions { name, cuda, wheels, shim, license, origin } = &self.options;
+        let ProjectOptions { name, cuda, wheels, shim, license, origin, ci } = &self.options;
         let paths: Vec<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
         json!({
             "name": name.distribution(),
@@ -178,6 +190,7 @@ impl Plan {
                 Origin::Checkout(root) => json!({ "path": root }),
                 Origin::Version(version) => json!({ "version": version }),
             },
+            "ci": ci.iter().map(|provider| provider.name()).collect::<Vec<_>>(),
             "git": self.git == Git::Initialise,
             "files": paths,
         })

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use crate::error::{Failure, Result};
 use crate::project::Project;
+use crate::settings::Values;
 
 /// How wheels for several major versions are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,8 +47,13 @@ pub enum CudaTarget {
 }
 
 impl CudaSettings {
-    /// Reads the settings as they were given.
-    pub fn new(majors: &[String], wheels: &str, dependencies: BTreeMap<String, Vec<String>>) -> Result<Self> {
+    /// Reads the settings.
+    pub(crate) fn read(values: &Values) -> Result<Self> {
+        let dependencies = values.texts_by_name("cuda.dependencies");
+        Self::new(&values.texts("cuda.majors"), &values.text("cuda.wheels"), dependencies)
+    }
+
+    fn new(majors: &[String], wheels: &str, dependencies: BTreeMap<String, Vec<String>>) -> Result<Self> {
         let packaging = match wheels {
             "suffix" => Packaging::Suffix,
             "merged" => Packaging::Merged,

@@ -2,6 +2,7 @@
 //!
 //! Not for what is in it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -91,6 +92,9 @@ impl Destination {
             let path = project.join(&file.path);
             fs::create_dir_all(path.parent().unwrap_or(&project))?;
             fs::write(&path, &file.text)?;
+            if file.is_executable {
+                fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+            }
         }
         finish(&project)?;
         check_interrupted()?;

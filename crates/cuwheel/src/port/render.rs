@@ -30,7 +30,7 @@ pub(super) fn files(inputs: &Inputs<'_>) -> Result<Vec<RenderedFile>> {
     let mut files = Vec::new();
     let mut add = |path: String, template: &str, values: &Value| -> Result<()> {
         let text = Template::named(&format!("port/{template}")).render(values)?;
-        files.push(RenderedFile { path, text });
+        files.push(RenderedFile::new(path, text));
         Ok(())
     };
     let common = common(inputs);
@@ -271,10 +271,8 @@ fn existing_manifest(inputs: &Inputs<'_>) -> Result<Option<RenderedFile>> {
     for key in ["workspace", "profile", "patch"] {
         document.remove(key);
     }
-    Ok(Some(RenderedFile {
-        path: format!("{}/Cargo.toml", inputs.layout.crate_directory()),
-        text: document.to_string(),
-    }))
+    let path = format!("{}/Cargo.toml", inputs.layout.crate_directory());
+    Ok(Some(RenderedFile::new(path, document.to_string())))
 }
 
 /// The `__init__.py` of a package that only has native modules.
@@ -286,10 +284,8 @@ fn missing_packages(inputs: &Inputs<'_>) -> Vec<RenderedFile> {
     if package.is_empty() || is_there {
         return Vec::new();
     }
-    vec![RenderedFile {
-        path,
-        text: format!("\"\"\"The package of the native modules of {}.\"\"\"\n", inputs.layout.name),
-    }]
+    let text = format!("\"\"\"The package of the native modules of {}.\"\"\"\n", inputs.layout.name);
+    vec![RenderedFile::new(path, text)]
 }
 
 /// A text in Rust's quotes.
@@ -330,5 +326,5 @@ pub(super) fn porting(inputs: &Inputs<'_>, tasks: &[Task], dropped: &[Dropped]) 
         "dropped": dropped,
         "faults": inputs.existing.faults,
     });
-    Ok(RenderedFile { path: "PORTING.md".to_owned(), text: Template::named("port/PORTING.md").render(&values)? })
+    Ok(RenderedFile::new("PORTING.md", Template::named("port/PORTING.md").render(&values)?))
 }

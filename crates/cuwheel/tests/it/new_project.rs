@@ -40,6 +40,8 @@ const OPTIONS: &[&[&str]] = &[
     &["--license", "BSD-3-Clause"],
     &["--license", "Proprietary"],
     &["--cuwheel", "0.1.0"],
+    &["--ci", "none"],
+    &["--ci", "github,gitlab,slurm", "--cuda", "12,13"],
 ];
 
 #[test]
@@ -47,12 +49,18 @@ fn a_project_has_these_files() {
     let files: Vec<String> = serde_json::from_value(plan(&["My.Ext-2"])["files"].take()).unwrap();
     expect![[r#"
         .cargo/config.toml
+        .github/actions/setup/action.yml
+        .github/copy-pr-bot.yaml
+        .github/workflows/build.yml
+        .github/workflows/ci.yml
+        .github/workflows/test-gpu.yml
         .gitignore
         Cargo.toml
         LICENSE-APACHE
         LICENSE-MIT
         README.md
         build.rs
+        ci/matrix.yml
         kernels/saxpy.cu
         kernels/sum.cu
         pyproject.toml
@@ -81,7 +89,8 @@ fn a_project_has_these_files() {
 #[test]
 fn the_plan_says_what_becomes_of_each_option() {
     let tree = Tree::new();
-    let arguments = ["--dry-run", "x", "--cuda", "13,12", "--license", "mit", "--cuwheel", "0.1.0", "--no-git"];
+    let arguments =
+        ["--dry-run", "x", "--cuda", "13,12", "--license", "mit", "--cuwheel", "0.1.0", "--no-git", "--ci", "slurm"];
     let ran = new(&tree, &arguments).expect_code(0);
     let text = ran.stdout.replace(tree.root.to_str().unwrap(), "[tree]");
     let (head, _) = text.split_once("writes").unwrap();
@@ -92,6 +101,7 @@ fn the_plan_says_what_becomes_of_each_option() {
         shim       over the C API of NumPy
         license    MIT
         cuwheel    version 0.1.0
+        ci         slurm
         git        none
     "#]]
     .assert_eq(head);
@@ -193,6 +203,24 @@ fn every_set_of_options_gives_files_that_can_be_read() {
 }
 
 #[test]
+fn the_workflows_are_what_ci_render_makes_and_nothing_is_wrong_with_them() {
+    for options in OPTIONS {
+        let tree = Tree::new();
+        new(&tree, &[&["My.Ext-2", "--no-git"], *options].concat()).expect_code(0);
+        let root = tree.root.join("My.Ext-2");
+        if options == &["--ci", "none"] {
+            assert!(!root.join(".github").exists() && !root.join("ci").exists());
+            continue;
+        }
+        run(cuwheel(&root).args(["ci", "check"])).expect_code(0);
+        let ran = run(cuwheel(&root).args(["ci", "lint", "--json"])).expect_code(0).json();
+        assert_eq!(ran["repositories"][0]["findings"], serde_json::json!([]), "{options:?}");
+        let script = root.join("ci/test-gpu.slurm.sh");
+        assert_eq!(cuwheel::files::is_executable(&script), options.contains(&"github,gitlab,slurm"));
+    }
+}
+
+#[test]
 fn doctor_finds_nothing_whatever_the_options() {
     for options in OPTIONS {
         let tree = Tree::new();
@@ -250,7 +278,7 @@ fn a_directory_without_files_is_filled_and_one_with_files_is_left_alone() {
     let before = cuwheel::files::read_tree(&directory).unwrap();
     let ran = new(&tree, &["x", "--path", "empty"]).expect_code(2);
     assert!(
-        ran.stderr.contains("is not empty\n  it has .cargo, .gitignore, Cargo.toml, LICENSE-APACHE, LICENSE-MIT and "),
+        ran.stderr.contains("is not empty\n  it has .cargo, .github, .gitignore, Cargo.toml, LICENSE-APACHE and "),
         "{}",
         ran.stderr
     );

@@ -1,5 +1,6 @@
 //! What `new --from-setuptools` writes is a project that cargo and `doctor` take, and that becomes a wheel.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::doctor_corpus::write;
@@ -49,14 +50,15 @@ fn doctor_finds_no_errors_in_what_is_written() {
 /// Each crate alone: the toolkit in xtask is compiled by the tests of this repository already.
 #[test]
 fn cargo_takes_what_is_written() {
-    let target = tempfile::tempdir().unwrap();
+    // Kept in cargo's folder for tests: what the projects depend on is compiled by the first run only.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ported");
     let environment = numpy_environment();
     for (name, files, package) in PROJECTS {
         let (_tree, place) = ported(files);
         let mut check = Command::new("cargo");
         scrub(&mut check);
         check.args(["check", "--quiet", "--package", package]).current_dir(&place);
-        check.env("CARGO_TARGET_DIR", target.path()).env("RUSTFLAGS", "-Dwarnings");
+        check.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", "-Dwarnings");
         check.env("PYO3_PYTHON", environment.join("bin/python")).env("CUWHEEL_PYTHON", environment.join("bin/python"));
         let ran = run(&mut check);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
