@@ -81,6 +81,7 @@ impl Cache {
 
     /// A directory on the file system of the cache, for what is later renamed into it.
     pub fn scratch(&self, purpose: &str) -> Result<Scratch> {
+        let _gate = self.gate()?;
         let parent = self.directory(SCRATCH)?;
         let directory = tempfile::Builder::new()
             .prefix(&format!("{purpose}-"))
@@ -91,12 +92,23 @@ impl Cache {
         Ok(Scratch { directory, lock, _held: held })
     }
 
+    /// Held while a scratch directory gets its lock, and while abandoned ones are looked for: so one without a lock is one
+    /// whose maker was killed in between.
+    fn gate(&self) -> Result<FileLock> {
+        FileLock::wait(&self.directory("locks")?.join("scratch.lock"))
+    }
+
     /// Removes what killed processes left behind. It is housekeeping: what cannot be removed stays.
     pub fn remove_abandoned(&self) {
+        let Ok(_gate) = self.gate() else { return };
         let Ok(entries) = self.directory(SCRATCH).and_then(|directory| Ok(fs::read_dir(directory)?)) else { return };
-        for lock in entries.flatten().map(|entry| entry.path()) {
-            let Some(directory) = lock.to_str().and_then(|path| path.strip_suffix(LOCK_SUFFIX)) else { continue };
-            if let Ok(Some(_held)) = FileLock::try_acquire(&lock) {
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let (directory, lock) = match path.to_str().and_then(|path| path.strip_suffix(LOCK_SUFFIX)) {
+                Some(directory) => (PathBuf::from(directory), path),
+                None => (path.clone(), lock_of(&path)),
+            };
+            let is_abandoned = !lock.exists() || matches!(FileLock::try_acquire(&lock), Ok(Some(_)));
+            if is_abandoned {
                 let _ = std::fs::remove_dir_all(directory);
                 let _ = std::fs::remove_file(&lock);
             }
@@ -123,8 +135,11 @@ mod tests {
         let used = cache.scratch("used").unwrap();
         let abandoned = cache.directory(SCRATCH).unwrap().join("env-killed");
         fs::create_dir_all(&abandoned).unwrap();
+        let without_lock = cache.directory(SCRATCH).unwrap().join("env-killed-before-it-was-locked");
+        fs::create_dir_all(without_lock.join("deep")).unwrap();
         fs::write(lock_of(&abandoned), "").unwrap();
         cache.remove_abandoned();
+        assert!(!without_lock.exists());
         assert!(used.path().is_dir() && !abandoned.exists() && !lock_of(&abandoned).exists());
         let path = used.path().to_path_buf();
         drop(used);

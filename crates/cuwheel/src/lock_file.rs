@@ -56,6 +56,13 @@ impl FileLock {
         Ok(Self { _file: file })
     }
 
+    /// Takes a lock that nobody holds for longer than a moment.
+    pub fn wait(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
+        file.lock().with_context(|| format!("locking {}", path.display()))?;
+        Ok(Self { _file: file })
+    }
+
     /// Takes the lock if nobody holds it.
     pub fn try_acquire(path: &Path) -> Result<Option<Self>> {
         let file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;

@@ -145,7 +145,7 @@ fn a_faulty_matrix_is_refused_with_the_line() {
 #[test]
 fn settings_of_ci_that_make_no_sense_are_refused() {
     for (settings, message) in [
-        ("providers = ['jenkins']", "tool.cuwheel.ci.providers has \"jenkins\""),
+        ("providers = ['jenkins']", "tool.cuwheel.ci.providers: \"jenkins\" is no system"),
         ("pull-requests = 'all'", "tool.cuwheel.ci.pull-requests is \"all\""),
         ("command = 'x; rm -rf'", "tool.cuwheel.ci.command is \"x; rm -rf\""),
         ("gpu-runner = 'gpu-{cuda}'", "tool.cuwheel.ci.gpu-runner: no row has cuda"),

@@ -80,6 +80,12 @@ fn pk_82_a_killed_build_leaves_nothing_that_looks_finished() {
         std::fs::read_dir(cache.join(name)).into_iter().flatten().flatten().any(|entry| entry.path().is_dir())
     };
     assert!(!finished("environments"));
+    // A child that was about to become another program holds the killed one's locks until it is that.
+    let locks = || std::fs::read_dir(&scratch).unwrap().map(|entry| entry.unwrap().path());
+    let is_lock = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "lock");
+    while locks().filter(is_lock).any(|lock| FileLock::try_acquire(&lock).unwrap().is_none()) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
 
     let ran = run(&mut build()).expect_code(0);
     assert_eq!(ran.json()["warnings"], serde_json::json!([]));

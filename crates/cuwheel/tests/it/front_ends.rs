@@ -80,8 +80,17 @@ fn front_end(venv: &Venv, target: &Path) -> Command {
     for variable in ["CUWHEEL_PYTHON", "PYTHONPATH"] {
         command.env_remove(variable);
     }
-    command.current_dir(&venv.tree.root).env("CARGO_TARGET_DIR", target);
+    command.current_dir(&venv.tree.root);
+    compiles_quickly(&mut command, target);
     command
+}
+
+/// Whether the library is small and fast is not what these tests are about.
+fn compiles_quickly(command: &mut Command, target: &Path) {
+    command.env("CARGO_TARGET_DIR", target);
+    for (setting, value) in [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "0")] {
+        command.env(format!("CARGO_PROFILE_RELEASE_{setting}"), value);
+    }
 }
 
 fn pip_install(venv: &Venv, arguments: &[&str], what: &Path) -> usize {
@@ -155,7 +164,8 @@ fn uv_builds(arguments: &[&str], what: &Path) {
     let venv = Venv::new();
     let mut build = Command::new(uv().program());
     scrub(&mut build);
-    build.current_dir(&venv.tree.root).env("CARGO_TARGET_DIR", &sources().target);
+    build.current_dir(&venv.tree.root);
+    compiles_quickly(&mut build, &sources().target);
     builds(
         &venv,
         build.arg("build").args(arguments).args(["--out-dir", "wheels", "--python"]).arg(venv.python()).arg(what),
