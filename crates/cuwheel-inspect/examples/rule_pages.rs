@@ -53,6 +53,7 @@ fn page(rule: &Rule, faults: &[(&str, Vec<Finding>)]) -> String {
 fn right(rule: &Rule) -> Vec<&'static str> {
     let what = match rule.id() {
         "sets/collision" => "paths of its own",
+        "sets/alternatives" => "one wheel with both",
         "sets/not-found" | "sets/not-expected" | "sets/changed" => "the name and the hash that the manifest lists",
         "modules/import" => "modules that import where it is installed with what it requires",
         id => counterparts::sound_for(id).what,

@@ -245,6 +245,10 @@ catalog! {
         "wheels that go together do not overwrite each other",
         "The file that is installed last wins, and an uninstall takes it from both.",
         "give each wheel its own paths";
+    ALTERNATIVES = "sets/alternatives", Note,
+        "wheels for several versions of CUDA do not overwrite each other",
+        "They are made to be installed one at a time. Whoever installs two of them gets files of both.",
+        "say in the documentation that only one is to be installed, or merge them into one wheel";
     NOT_FOUND = "sets/not-found", Error,
         "every wheel of the manifest is there",
         "A release would lack the wheel.",

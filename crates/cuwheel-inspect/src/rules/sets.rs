@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::catalog::{CHANGED, COLLISION, NOT_EXPECTED, NOT_FOUND};
+use super::catalog::{ALTERNATIVES, CHANGED, COLLISION, NOT_EXPECTED, NOT_FOUND};
+use super::cuda_libraries::labelled_major;
 use super::{ExaminedWheel, Finding, Policy};
 use crate::digest::Sha256Digest;
 use crate::wheel::{WheelName, installed_path, normalize_distribution};
@@ -64,9 +65,23 @@ pub fn check_set(wheels: &[InstalledFiles], policy: &Policy) -> Vec<Finding> {
             more => format!("; {more} more like it"),
         };
         let message = format!("it is in {} and, with other contents, in {}{more}", left.file_name, right.file_name);
-        findings.push(Finding::new(&COLLISION, message).at(paths[0]));
+        let rule = if are_alternatives(&left.name, &right.name) { &ALTERNATIVES } else { &COLLISION };
+        findings.push(Finding::new(rule, message).at(paths[0]));
     }
     policy.apply(findings)
+}
+
+/// Whether two wheels are one project for two versions of CUDA, as `pkg-cu12` and `pkg-cu13` are.
+fn are_alternatives(left: &WheelName, right: &WheelName) -> bool {
+    let parts = |name: &WheelName| {
+        let distribution = normalize_distribution(name.distribution());
+        let (stem, label) = distribution.rsplit_once('-')?;
+        Some((stem.to_owned(), labelled_major(label)?))
+    };
+    match (parts(left), parts(right)) {
+        (Some((stem, major)), Some((other, other_major))) => stem == other && major != other_major,
+        _ => false,
+    }
 }
 
 /// Whether some environment holds both: two projects, for interpreters and platforms that are the same somewhere.
@@ -130,6 +145,21 @@ pub fn check_manifest(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wheels_that_differ_in_the_label_of_cuda_are_alternatives() {
+        for (left, right, expected) in [
+            ("a_cu12", "a_cu13", true),
+            ("a_cuda12x", "A.cuda13x", true),
+            ("a_cu12", "b_cu13", false),
+            ("a_cu12", "a", false),
+            ("a_base", "a_cu13", false),
+            ("cu12", "cu13", false),
+        ] {
+            let name = |name: &str| format!("{name}-1-py3-none-any.whl").parse::<WheelName>().unwrap();
+            assert_eq!(are_alternatives(&name(left), &name(right)), expected, "{left} {right}");
+        }
+    }
 
     #[test]
     fn wheels_go_together_when_one_environment_can_hold_both() {

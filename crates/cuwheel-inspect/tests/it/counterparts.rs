@@ -133,6 +133,11 @@ pub(crate) fn breaches_of_sets() -> Vec<(&'static str, &'static str, Vec<Finding
         (
             "sets/collision",
             "two projects with one file",
+            rules::check_set(&[installed("demo_base", "12"), installed("demo_cu13", "13")], &policy),
+        ),
+        (
+            "sets/alternatives",
+            "a project for two versions of CUDA",
             rules::check_set(&[installed("demo_cu12", "12"), installed("demo_cu13", "13")], &policy),
         ),
         ("sets/not-found", "a wheel was removed", manifest(&same, &[])),
