@@ -27,6 +27,7 @@ const TEMPLATES: &[Template] = embedded![
     "ci/matrix.yml",
     "ci/slurm.sh",
     "ci/snippets/junit.sh",
+    "ci/snippets/toolkits.sh",
     "extension/.cargo/config.toml",
     "extension/.gitignore",
     "extension/Cargo.toml.template",

@@ -42,6 +42,8 @@ pub struct Subject {
     pub settings: CiSettings,
     /// Seconds that a run of the GPU tests may take.
     pub gpu_timeout_s: u64,
+    /// The major versions of CUDA that wheels are for, where there are several kinds of wheels.
+    pub cuda_majors: Vec<u32>,
 }
 
 impl Subject {
@@ -60,9 +62,13 @@ impl Subject {
             rust: RUST.to_owned(),
             settings: project.settings.ci.clone(),
             gpu_timeout_s: total_timeout_s,
+            cuda_majors: project.settings.cuda.majors.clone(),
         }
     }
 }
+
+/// The first major version of CUDA whose compiler is among NVIDIA's packages, which builds bring by themselves.
+const PACKAGED_SINCE: u32 = 13;
 
 /// The oldest Rust that compiles the toolkit.
 pub const RUST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -150,11 +156,14 @@ fn values(subject: &Subject, matrix: &Matrix, provider: Option<Provider>) -> Res
         "environment": settings.environment,
         "slurm_path": SLURM,
         "sources": sources,
+        "old_majors": subject.cuda_majors.iter().filter(|major| **major < PACKAGED_SINCE).collect::<Vec<_>>(),
         "sccache": SCCACHE,
         "actions": ACTIONS.iter().map(|pin| (pin.key.to_owned(), json!(pin.uses()))).collect::<serde_json::Map<_, _>>(),
         "matrix": rows(settings, matrix)?,
     });
-    for (key, template) in [("head", "ci/head.txt"), ("junit", "ci/snippets/junit.sh")] {
+    for (key, template) in
+        [("head", "ci/head.txt"), ("junit", "ci/snippets/junit.sh"), ("toolkits", "ci/snippets/toolkits.sh")]
+    {
         values[key] = json!(Template::named(template).render(&values)?.trim_end());
     }
     Ok(values)

@@ -109,6 +109,7 @@ fn workflows(options: &ProjectOptions, files: &[RenderedFile]) -> Result<Vec<Ren
         limited: ci::render::Limited::Optional,
         rust: ci::render::RUST.to_owned(),
         gpu_timeout_s: settings.test_gpu.total_timeout_s,
+        cuda_majors: settings.cuda.majors,
         settings: settings.ci,
     };
     let rendered = ci::render::files(&subject, None)?.into_iter();

@@ -180,7 +180,8 @@ fn validators() -> &'static Path {
 /// Settings that every branch of the templates is rendered for.
 pub(crate) const SETTINGS: [&str; 4] = [
     "providers = ['github', 'gitlab', 'slurm']\npublish = true\nchecks = ['cargo xtask lint', 'cargo deny check: all']\n",
-    "providers = ['github', 'gitlab', 'slurm']\npull-requests = 'pull_request'\ncontainer = ''\ngpu-runner = 'gpu'\n",
+    "providers = ['github', 'gitlab', 'slurm']\npull-requests = 'pull_request'\ncontainer = ''\ngpu-runner = 'gpu'\n\
+     [tool.cuwheel.cuda]\nmajors = ['12', '13']\n",
     "providers = ['github', 'gitlab']\ngpu-runner = ''\nbranch = 'release/1.x'\ncommand = 'cuwheel'\npublish = true\n",
     "providers = ['github', 'slurm']\ncontainer = 'reg.example/a:b@sha256:00'\ngpu-runner = '{gpu}-{count}x'\n",
 ];
@@ -212,6 +213,42 @@ fn rendered_files_fit_the_schemas_of_their_systems_and_the_linters() {
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_runner_without_the_compiler_of_cuda_12_is_named_before_anything_is_built() {
+    let tree = project("[tool.cuwheel.cuda]\nmajors = ['12', '13']\n");
+    ci(&tree, &["render"], 0);
+    let text = std::fs::read_to_string(tree.root.join(".github/workflows/build.yml")).unwrap();
+    let is_it = |script: &String| script.contains("no compiler of CUDA");
+    let script = crate::ci_steps::scripts(&text).into_iter().find(is_it).unwrap();
+    let nvcc = tree.root.join("cuda 12/bin/nvcc");
+    std::fs::create_dir_all(nvcc.parent().unwrap()).unwrap();
+    let look = |release: &str, variable: &str| {
+        let program = format!("#!/bin/sh\necho 'Cuda compilation tools, release {release}, V{release}.1'\n");
+        std::fs::write(&nvcc, program).unwrap();
+        std::fs::set_permissions(&nvcc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let mut bash = Command::new("bash");
+        bash.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &script]).env("PATH", "/usr/bin:/bin");
+        bash.env_remove("CUDA_PATH").env_remove("CUDA_HOME").env(variable, tree.root.join("cuda 12"));
+        run(&mut bash)
+    };
+    for variable in ["CUDA_PATH", "CUDA_HOME"] {
+        assert!(look("12.4", variable).expect_code(0).stdout.starts_with("CUDA 12: "));
+    }
+    let has_toolkit =
+        |entry: std::fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with("cuda"));
+    if !std::fs::read_dir("/usr/local").unwrap().flatten().any(has_toolkit) {
+        assert!(look("13.0", "CUDA_PATH").expect_code(1).stdout.contains("::error::there is no compiler of CUDA 12"));
+    }
+    let text = std::fs::read_to_string(project_of_cuda_13().root.join(".github/workflows/build.yml")).unwrap();
+    assert!(!crate::ci_steps::scripts(&text).iter().any(is_it));
+}
+
+fn project_of_cuda_13() -> Tree {
+    let tree = project("");
+    ci(&tree, &["render"], 0);
+    tree
 }
 
 #[test]
