@@ -147,13 +147,16 @@ fn pk_62_wheels_beside_a_manifest_have_to_be_those_that_it_lists() {
 #[test]
 fn pk_70_wheels_that_overwrite_each_other_are_found_across_arguments() {
     let tree = Tree::new();
-    for (name, text) in [("cu12", "12"), ("cu13", "13")] {
+    for (name, text) in [("base", "base"), ("cu12", "12"), ("cu13", "13")] {
         let file = format!("demo_{name}-1.0-py3-none-any.whl");
         tree.write(&format!("{name}/{file}"), WheelBuilder::new(&file).file("demo/__init__.py", text).build());
     }
-    let ran = check(&tree, &["cu12", "cu13", "cu13"]).expect_code(1);
+    let ran = check(&tree, &["base", "cu13", "cu13"]).expect_code(1);
     assert!(ran.stdout.contains("together     1 error\n"), "{}", ran.stdout);
     assert!(ran.stdout.ends_with("2 wheels: 1 error\n"), "{}", ran.stdout);
+    // Wheels for two versions of CUDA are meant to be installed one at a time.
+    let ran = check(&tree, &["cu12", "cu13"]).expect_code(0);
+    assert!(ran.stdout.ends_with("2 wheels: 1 note\n"), "{}", ran.stdout);
 }
 
 #[test]
