@@ -101,6 +101,8 @@ impl Drop for Program {
         // A test that failed must not fail the next.
         cu!(self, cuDevicePrimaryCtxReset_v2(0 => i32));
         cu!(self, cuDevicePrimaryCtxRelease_v2(0 => i32));
+        // The driver forgets a thread when it has ended, which may be after the next test has begun.
+        cu!(self, cuCtxSetCurrent(0 => u64));
     }
 }
 
