@@ -64,15 +64,20 @@ fn otherwise(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>, first:
     }
     // `__dlpack__` does not say which stream its producer works on, and has the consumer's wait for it, which a producer that
     // records a CUDA graph must not be asked for. What goes wrong here does so again below, or does not matter.
-    if let WorkOn::Producers = stream
-        && let Some(array) = Attempts::default().add(object, || with_own_stream(object, known))?
-    {
-        return Ok(array);
+    let mut described = None;
+    if let WorkOn::Producers = stream {
+        described = Attempts::default().add(object, || cuda_interface::read(object))?;
+        if described.as_ref().is_some_and(has_own_stream)
+            && let Some(array) =
+                Attempts::default().add(object, || through_interface(object, known, stream, described.take()))?
+        {
+            return Ok(array);
+        }
     }
     if let Some(array) = attempts.add(object, || through_method(object, known, stream))? {
         return Ok(array);
     }
-    if let Some(array) = attempts.add(object, || through_interface(object, known, stream))? {
+    if let Some(array) = attempts.add(object, || through_interface(object, known, stream, described))? {
         return Ok(array);
     }
     Err(attempts.error(object))
@@ -177,20 +182,26 @@ fn through_method(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -
     Ok(Some(array.with_stream(consumer)))
 }
 
-/// The array on the stream that its CUDA array interface names, if it has one and that names one. What NumPy has no name for,
-/// such as bfloat16, is bytes there, and left to DLPack.
-fn with_own_stream(object: &Bound<'_, PyAny>, known: Known) -> PyResult<Option<Array>> {
-    let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
-    let Some(stream) = described.ready_on else { return Ok(None) };
-    if let DType::Opaque(_) = described.array.dtype() {
-        return Ok(None);
-    }
-    refuse_lazy_array(object, known, &described.array)?;
-    Ok(Some(described.array.with_stream(stream)))
+/// Whether the CUDA array interface names a stream. What NumPy has no name for, such as bfloat16, is bytes there, and left to
+/// DLPack.
+fn has_own_stream(described: &cuda_interface::Described) -> bool {
+    described.ready_on.is_some() && !matches!(described.array.dtype(), DType::Opaque(_))
 }
 
-fn through_interface(object: &Bound<'_, PyAny>, known: Known, stream: WorkOn<'_>) -> PyResult<Option<Array>> {
-    let Some(described) = cuda_interface::read(object)? else { return Ok(None) };
+/// By the CUDA array interface, unless it was `read` before.
+fn through_interface(
+    object: &Bound<'_, PyAny>,
+    known: Known,
+    stream: WorkOn<'_>,
+    read: Option<cuda_interface::Described>,
+) -> PyResult<Option<Array>> {
+    let described = match read {
+        Some(described) => described,
+        None => match cuda_interface::read(object)? {
+            Some(described) => described,
+            None => return Ok(None),
+        },
+    };
     refuse_lazy_array(object, known, &described.array)?;
     let stream = ordered(object.py(), described.array.device(), stream, described.ready_on)?;
     Ok(Some(described.array.with_stream(stream)))

@@ -88,8 +88,6 @@ fn what_does_not_fit_the_signature_is_refused_by_name() {
     );
     let full = Launch::new(&kernel).unwrap().number(16_i64).unwrap().number(0.5_f32).unwrap().array(&x).unwrap();
     // SAFETY: nothing is launched.
-    refused(
-        unsafe { full.submit(&LaunchConfig::linear(1, 1).unwrap()) },
-        &expect![[r#"Type: kernel "scale" takes 4 arguments, and 3 are given"#]],
-    );
+    let launched = unsafe { full.submit(&LaunchConfig::linear(1, 1).unwrap()) };
+    refused(launched, &expect![[r#"Type: kernel "scale" takes 4 arguments, and 3 are given"#]]);
 }
