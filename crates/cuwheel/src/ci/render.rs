@@ -10,6 +10,7 @@ use super::matrix::{self, Matrix};
 use super::pins::{ACTIONS, SCCACHE};
 use super::settings::{CiSettings, Provider, PullRequests, label};
 use crate::cargo_manifest::Abi3;
+use crate::cuda::PACKAGED_SINCE;
 use crate::error::Result;
 use crate::files;
 use crate::project::Project;
@@ -66,9 +67,6 @@ impl Subject {
         }
     }
 }
-
-/// The first major version of CUDA whose compiler is among NVIDIA's packages, which builds bring by themselves.
-const PACKAGED_SINCE: u32 = 13;
 
 /// The oldest Rust that compiles the toolkit.
 pub const RUST: &str = env!("CARGO_PKG_RUST_VERSION");

@@ -439,36 +439,31 @@ impl Plan {
     /// Compiles a checkout, or what was unpacked from an sdist, once for each version of CUDA, and makes one wheel of it.
     fn package(&self, wheel: &PlannedWheel, compilation: &Compilation<'_>, output: &Output) -> Result<Packaged> {
         let settings = &self.project.settings.cuda;
-        let mut parts = Vec::new();
-        for major in wheel.cuda.builds() {
+        let for_cuda = |cuda_major| {
             check_interrupted()?;
-            let compilation = Compilation { cuda_major: major, ..compilation.clone() };
-            parts.push((major, compile(&self.cache, &compilation, output)?));
-        }
-        let compiled_crates = parts.iter().map(|(_, packaged)| packaged.compiled_crates).sum();
-        let (file, bytes) = match &wheel.cuda {
-            CudaTarget::Merged(_) => {
-                let part = |(major, packaged): (Option<u32>, Packaged)| merge::Part {
-                    major: major.unwrap_or_default(),
-                    bytes: packaged.bytes,
-                    examined: packaged.examined,
-                };
-                let parts: Vec<merge::Part> = parts.into_iter().map(part).collect();
-                (parts[0].examined.wheel().file_name().to_owned(), merge::merge(&parts, settings)?)
-            }
+            compile(&self.cache, &Compilation { cuda_major, ..compilation.clone() }, output)
+        };
+        let packaged = match &wheel.cuda {
+            CudaTarget::Any => for_cuda(None)?,
             CudaTarget::Major(major) => {
-                let (_, packaged) = &parts[0];
-                label::label((&packaged.examined, &packaged.bytes), *major, &wheel.cuda.requirements(settings))?
+                let Packaged { bytes, examined, compiled_crates } = for_cuda(Some(*major))?;
+                let (file, bytes) = label::label((&examined, &bytes), *major, &wheel.cuda.requirements(settings))?;
+                Packaged::read(&file, bytes, compiled_crates)?
             }
-            CudaTarget::Any => {
-                let (_, packaged) = parts.remove(0);
-                (packaged.examined.wheel().file_name().to_owned(), packaged.bytes)
+            CudaTarget::Merged(majors) => {
+                let (mut parts, mut compiled_crates) = (Vec::new(), 0);
+                for &major in majors {
+                    let packaged = for_cuda(Some(major))?;
+                    compiled_crates += packaged.compiled_crates;
+                    parts.push(merge::Part { major, bytes: packaged.bytes, examined: packaged.examined });
+                }
+                let file = parts[0].examined.wheel().file_name().to_owned();
+                Packaged::read(&file, merge::merge(&parts, settings)?, compiled_crates)?
             }
         };
-        let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
-        let (bytes, examined) = repaired(&self.cache, compilation, (bytes, examined), output)?;
+        let (bytes, examined) = repaired(&self.cache, compilation, (packaged.bytes, packaged.examined), output)?;
         inspection::inspect(examined.wheel(), compilation)?;
-        Ok(Packaged { bytes, examined, compiled_crates })
+        Ok(Packaged { bytes, examined, compiled_crates: packaged.compiled_crates })
     }
 }
 
@@ -477,6 +472,13 @@ struct Packaged {
     bytes: Vec<u8>,
     examined: ExaminedWheel,
     compiled_crates: usize,
+}
+
+impl Packaged {
+    fn read(file: &str, bytes: Vec<u8>, compiled_crates: usize) -> Result<Self> {
+        let examined = ExaminedWheel::from_bytes(file, bytes.clone()).map_err(inspection::unreadable)?;
+        Ok(Self { bytes, examined, compiled_crates })
+    }
 }
 
 /// Compiles once, and packages what comes of it. It is not repaired yet.
@@ -491,8 +493,7 @@ fn compile(cache: &Cache, compilation: &Compilation<'_>, output: &Output) -> Res
         changes.additions.insert("sboms/native-sources.cyclonedx.json".to_owned(), bill);
     }
     let bytes = wheel_writer::rewrite(&fs::read(&compiled.wheel)?, &changes)?;
-    let examined = ExaminedWheel::from_bytes(&file, bytes.clone()).map_err(inspection::unreadable)?;
-    Ok(Packaged { bytes, examined, compiled_crates: compiled.compiled_crates })
+    Packaged::read(&file, bytes, compiled.compiled_crates)
 }
 
 /// The wheel without paths of this machine in its libraries, and with the libraries that the settings allow. The tag is the

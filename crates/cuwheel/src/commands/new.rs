@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use crate::ci::settings::Provider;
 use crate::cli::{Common, Outcome};
+use crate::cuda::Packaging;
 use crate::error::{Failure, Result};
 use crate::new::destination::Destination;
 use crate::new::license::{LICENSES, License};
 use crate::new::name::ProjectName;
 use crate::new::origin::Origin;
-use crate::new::rendering::{self, ProjectOptions, RenderedFile, Wheels};
+use crate::new::rendering::{self, ProjectOptions, RenderedFile};
 use crate::output::Output;
 use crate::port::command::{self, Request};
 use crate::process::{self, Process, find_program};
@@ -41,7 +42,7 @@ pub struct Arguments {
     pub cuda: Vec<u32>,
     /// With several majors of CUDA: a wheel for each (suffix), or one for all (merged)
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
-    pub wheels: Option<Wheels>,
+    pub wheels: Option<Packaging>,
     /// Without the C shim over the C API of NumPy
     #[arg(long)]
     pub no_shim: bool,

@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+
 use crate::error::{Failure, Result};
 use crate::project::Project;
 use crate::settings::Values;
 
 /// How wheels for several major versions are handed out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Packaging {
     /// A wheel for each, as `name-cu12` and `name-cu13`.
     #[default]
@@ -23,6 +25,19 @@ pub enum Packaging {
     /// One wheel that holds the native modules of each, and takes the right ones when it is imported.
     Merged,
 }
+
+impl Packaging {
+    /// As settings and arguments name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Suffix => "suffix",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// The first version whose compiler is among NVIDIA's packages for Python, which builds bring by themselves.
+pub const PACKAGED_SINCE: u32 = 13;
 
 /// `[tool.cuwheel.cuda]`.
 #[derive(Clone, Debug, Default)]
@@ -54,15 +69,11 @@ impl CudaSettings {
     }
 
     fn new(majors: &[String], wheels: &str, dependencies: BTreeMap<String, Vec<String>>) -> Result<Self> {
-        let packaging = match wheels {
-            "suffix" => Packaging::Suffix,
-            "merged" => Packaging::Merged,
-            other => {
-                return Err(Failure::usage(format!("tool.cuwheel.cuda.wheels is \"{other}\""))
-                    .remedy("use \"suffix\" for a wheel for each version, or \"merged\" for one with all")
-                    .into());
-            }
-        };
+        let named = Packaging::value_variants().iter().copied().find(|packaging| packaging.name() == wheels);
+        let packaging = named.ok_or_else(|| {
+            Failure::usage(format!("tool.cuwheel.cuda.wheels is \"{wheels}\""))
+                .remedy("use \"suffix\" for a wheel for each version, or \"merged\" for one with all")
+        })?;
         let mut settings = Self { majors: Vec::new(), packaging, dependencies: BTreeMap::new() };
         for text in majors {
             settings.majors.push(major("tool.cuwheel.cuda.majors", text)?);

@@ -8,29 +8,10 @@ use super::name::ProjectName;
 use super::origin::Origin;
 use crate::ci;
 use crate::ci::settings::Provider;
+use crate::cuda::{PACKAGED_SINCE, Packaging};
 use crate::error::Result;
 use crate::settings::Settings;
 use crate::templates::Template;
-
-/// How the wheels of several majors of CUDA are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Wheels {
-    /// One for each, told apart by a suffix of the name
-    #[default]
-    Suffix,
-    /// One with the kernels of all
-    Merged,
-}
-
-impl Wheels {
-    /// As the setting is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Suffix => "suffix",
-            Self::Merged => "merged",
-        }
-    }
-}
 
 /// Everything that decides what is in a project.
 #[derive(Clone, Debug)]
@@ -40,7 +21,7 @@ pub struct ProjectOptions {
     /// The majors of CUDA, sorted.
     pub cuda: Vec<u32>,
     /// How their wheels are made.
-    pub wheels: Wheels,
+    pub wheels: Packaging,
     /// Whether there is a C shim over NumPy's C API.
     pub shim: bool,
     /// The licence.
@@ -140,10 +121,9 @@ fn values(options: &ProjectOptions) -> Result<Value> {
         "providers": quoted(&providers),
         "has_ci_settings": *ci != [Provider::GitHub],
         "wheels": wheels.name(),
-        "is_merged": *wheels == Wheels::Merged,
+        "is_merged": *wheels == Packaging::Merged,
         "has_cuda_settings": *cuda != [13],
-        // NVIDIA publishes the compiler as Python packages from CUDA 13 on.
-        "has_packages": cuda.contains(&13),
-        "needs_toolkit": cuda.contains(&12),
+        "has_packages": cuda.iter().any(|major| *major >= PACKAGED_SINCE),
+        "needs_toolkit": cuda.iter().any(|major| *major < PACKAGED_SINCE),
     }))
 }

@@ -68,6 +68,7 @@ fn defines(macros: &[String]) -> Vec<String> {
 
 /// Arguments of nvcc that stay: those that say what the code means, and not for which machine or how fast to compile.
 fn flags(arguments: &[String]) -> Vec<String> {
+    /// Their value follows, or is joined to them.
     const WITH_VALUE: &[&str] = &[
         "-gencode",
         "-arch",
@@ -79,36 +80,16 @@ fn flags(arguments: &[String]) -> Vec<String> {
         "--compiler-options",
         "--threads",
         "-t",
-        "-j",
     ];
-    const DROPPED: &[&str] = &[
-        "-gencode",
-        "-arch",
-        "--generate-code",
-        "--gpu-architecture",
-        "-code",
-        "-ccbin",
-        "-Xcompiler",
-        "--compiler-options",
-        "--threads",
-        "-t",
-        "-O",
-        "-G",
-        "-g",
-        "--ptxas-options",
-        "-Xptxas",
-        "-I",
-        "-c",
-        "-shared",
-    ];
+    const DROPPED: &[&str] = &["-O", "-G", "-g", "--ptxas-options", "-Xptxas", "-I", "-c", "-shared"];
     let (mut kept, mut skip) = (Vec::new(), false);
     for argument in arguments.iter().flat_map(|argument| argument.split_whitespace()) {
         if std::mem::take(&mut skip) {
             continue;
         }
-        if WITH_VALUE.contains(&argument) {
+        if WITH_VALUE.contains(&argument) || argument == "-j" {
             skip = true;
-        } else if !DROPPED.iter().any(|start| argument.starts_with(start)) {
+        } else if !WITH_VALUE.iter().chain(DROPPED).any(|start| argument.starts_with(start)) {
             kept.push(argument.to_owned());
         }
     }
