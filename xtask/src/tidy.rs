@@ -74,13 +74,18 @@ fn functions(text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for (start, line) in lines.iter().enumerate() {
         let code = line.trim_start();
-        let Some(name) = function_name(code) else { continue };
+        let Some(name) = function_name(code).filter(|_| has_body(&lines[start..])) else { continue };
         let end = format!("{}}}", &line[..line.len() - code.len()]);
         if let Some(length) = lines[start..].iter().position(|line| *line == end) {
             found.push((name.to_owned(), length + 1));
         }
     }
     found
+}
+
+/// Whether the function that begins with the first of these lines has a body; methods that a trait asks for have none.
+fn has_body(lines: &[&str]) -> bool {
+    lines.iter().find(|line| line.ends_with(['{', '}', ';'])).is_some_and(|line| !line.ends_with(';'))
 }
 
 fn function_name(code: &str) -> Option<&str> {
@@ -116,6 +121,11 @@ mod tests {
             ["the file does not open with what it is for (//!)", "the function long has 72 lines, more than 70"]
         );
         assert!(check_rust("//! Head.\npub(crate) unsafe fn short() {\n}\n").is_empty());
+        let asked_for = format!(
+            "//! Head.\ntrait Long {{\n    fn first(\n        &self,\n    ) -> u8;\n{}}}\n",
+            "    // x\n".repeat(FUNCTION_LINES)
+        );
+        assert!(check_rust(&asked_for.replace("    // x\n}", "    // x\n    }\n}")).is_empty());
     }
 
     #[test]
