@@ -281,6 +281,17 @@ class ConfiguredKernel:
     """A kernel with the shape of its launches. Call it with the arguments of the kernel to launch it.
 
     It can be kept, compared, and used by several threads at a time.
+
+    Args:
+        args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
+
+    Raises:
+        TypeError: There are more or fewer arguments than parameters, or one is of another type than its parameter.
+        OverflowError: A number does not fit its parameter.
+        ValueError: An array is read-only, or in host memory, or on another device than the others; the grid or the block
+            exceeds a limit, which the message names; the signature is not the kernel's.
+        BufferError: An array cannot be described.
+        CudaError: The driver refuses the launch, or the image.
     """
 
     def __call__(self, /, *args: Any, **kwargs: Never) -> None: ...
@@ -414,9 +425,19 @@ class Dispatcher:
 
 @final
 class ConfiguredDispatcher:
-    """A dispatcher with the shape of its launches. Call it with the arguments of the kernel to launch the overload for them.
+    """A dispatcher with the shape of its launches. Call it with the arguments of the kernel to launch the overload for them,
+    compiled first if there is none.
 
     It can be kept, compared, and used by several threads at a time.
+
+    Args:
+        args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
+
+    Raises:
+        CompileError: The overload cannot be compiled. Every thread that waits for it raises this; the next call tries again.
+        TypeError: Arguments do not go together: a variable would be two things; or there is no C++ type for a data type.
+        RuntimeError: The function that makes the overload needs that overload.
+        What the function raises, and what calling a configured kernel raises.
     """
 
     def __call__(self, /, *args: Any, **kwargs: Never) -> None: ...

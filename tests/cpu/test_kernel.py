@@ -1,8 +1,11 @@
 """Modules, kernels and configured kernels: what they are made of, what they say of themselves, and their limits."""
 
 import copy
+import functools
 import pickle
 import struct
+import sys
+import weakref
 
 import cuwheel
 import kernels
@@ -358,3 +361,54 @@ def test_a_launch_that_was_made_before_makes_no_python_objects(driver):
     x = cuwheel.zeros(4, "float32")
     configured = saxpy()[1, 32]
     kernels.check_makes_no_python_objects(configured, (x, x, 0.5, 4))
+
+
+def test_a_configured_kernel_is_called_in_every_way_that_there_is(driver):
+    x = cuwheel.zeros(4, "float32")
+    configured = saxpy()[1, 32]
+    arguments = (x, x, 0.5, 4)
+    before = driver.report()["launch_count"]
+    configured(*arguments)
+    configured(*arguments, **{})
+    configured.__call__(*arguments)
+    type(configured).__call__(configured, *arguments)
+    functools.partial(configured, x, x)(0.5, 4)
+    assert list(map(configured, [x], [x], [0.5], [4])) == [None]
+    assert driver.report()["launch_count"] == before + 6
+    for call in (lambda **named: configured(*arguments, **named), lambda **named: configured.__call__(*arguments, **named)):
+        with pytest.raises(TypeError, match=r"ConfiguredKernel\.__call__\(\) got an unexpected keyword argument 'n'"):
+            call(n=4)
+    for count in (0, 3, 5):
+        with pytest.raises(TypeError, match=f"takes 4 arguments .*, and {count} (was|were) given"):
+            configured(*[*arguments, 1][:count])
+
+
+def test_the_class_of_configured_kernels_is_like_others():
+    kernel = saxpy()
+    configured = kernel[1, 32]
+    kind = type(configured)
+    assert (kind.__module__, kind.__qualname__) == ("cuwheel._kernel", "ConfiguredKernel")
+    with pytest.raises(TypeError, match="cannot create 'cuwheel._kernel.ConfiguredKernel' instances"):
+        kind()
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Derived", (kind,), {})
+    with pytest.raises(AttributeError):
+        configured.grid = 1
+    with pytest.raises(TypeError):
+        configured < kernel[1, 32]
+    assert configured != kernel and configured.__eq__(kernel) is NotImplemented
+    assert callable(configured) and {configured: 1}[kernel[1, 32]] == 1
+
+
+def test_configured_kernels_leave_nothing_behind():
+    kernel = saxpy()
+    counted = sys.getrefcount(kernel), sys.getrefcount(type(kernel[1, 1]))
+    gone = []
+    watched = kernel[1, 32]
+    weakref.finalize(watched, gone.append, "gone")
+    for _ in range(1000):
+        kernel[1, 32].grid, kernel.configure(1, 32).kernel, repr(kernel[1, 1]), hash(kernel[1, 1]), kernel[1, 1] == kernel[1, 1]
+        kernel[1, 32].__reduce__()
+    del watched
+    assert gone == ["gone"]
+    assert (sys.getrefcount(kernel), sys.getrefcount(type(kernel[1, 1]))) == counted

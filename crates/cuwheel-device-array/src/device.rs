@@ -31,6 +31,7 @@ impl Device {
     }
 
     /// The device whose context is current in this thread; device 0 when there is none.
+    #[inline]
     pub fn current() -> Result<Self, DriverError> {
         let driver = Driver::get()?;
         let mut context: sys::CUcontext = std::ptr::null_mut();
@@ -39,6 +40,15 @@ impl Device {
         if context.is_null() {
             return Ok(Self::new(0));
         }
+        match driver.device_of(context) {
+            Some(device) => Ok(device),
+            None => Self::of_current_context(driver),
+        }
+    }
+
+    /// As [`current`](Self::current), by what the driver says of the context.
+    #[cold]
+    fn of_current_context(driver: &Driver) -> Result<Self, DriverError> {
         let mut handle = 0;
         // SAFETY: as above.
         unsafe { driver.cuCtxGetDevice(&raw mut handle) }?;
@@ -68,16 +78,22 @@ impl Device {
 
     /// As [`enter`](Self::enter), for what is done often: a thread without a context keeps that of device 0 for good, which
     /// is the one that it would get anyway, so that nothing has to be changed the next time.
+    #[inline]
     pub fn enter_often(self) -> Result<ContextGuard, DriverError> {
         let driver = Driver::get()?;
         deferred::surface()?;
+        if driver.is_current(self) { Ok(ContextGuard::NOTHING_PUSHED) } else { self.enter_and_stay(driver) }
+    }
+
+    #[cold]
+    fn enter_and_stay(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
         let guard = self.enter_quietly(driver)?;
         if self.ordinal != 0 || guard.pushed.is_none() || !guard.was_none {
             return Ok(guard);
         }
         // What was pushed stays.
         std::mem::forget(guard);
-        Ok(ContextGuard { pushed: None, was_none: false, not_send: PhantomData })
+        Ok(ContextGuard::NOTHING_PUSHED)
     }
 
     /// As [`enter`](Self::enter), for destructors: it leaves deferred errors for the next call that can return them.
@@ -87,7 +103,7 @@ impl Device {
         // SAFETY: the pointer is to a local variable.
         unsafe { driver.cuCtxGetCurrent(&raw mut current) }?;
         if current == context {
-            return Ok(ContextGuard { pushed: None, was_none: false, not_send: PhantomData });
+            return Ok(ContextGuard::NOTHING_PUSHED);
         }
         // SAFETY: a primary context that was retained, and is never released.
         unsafe { driver.cuCtxPushCurrent_v2(context) }?;
@@ -147,14 +163,26 @@ pub struct ContextGuard {
     not_send: PhantomData<*const ()>,
 }
 
+impl ContextGuard {
+    /// Of a context that was current already.
+    const NOTHING_PUSHED: Self = Self { pushed: None, was_none: false, not_send: PhantomData };
+}
+
 impl Drop for ContextGuard {
+    #[inline]
     fn drop(&mut self) {
         if let Some(driver) = self.pushed {
-            let mut context = std::ptr::null_mut();
-            // SAFETY: the pointer is to a local variable, and the context on top is the one that was pushed: guards are
-            // dropped in the thread that made them, in reverse order.
-            let result = unsafe { driver.cuCtxPopCurrent_v2(&raw mut context) };
-            deferred::keep("making the previous context current again", result);
+            pop(driver);
         }
     }
+}
+
+/// Makes the context current again that was so before the last one was pushed.
+#[cold]
+fn pop(driver: &Driver) {
+    let mut context = std::ptr::null_mut();
+    // SAFETY: the pointer is to a local variable, and the context on top is the one that was pushed: guards are dropped in
+    // the thread that made them, in reverse order.
+    let result = unsafe { driver.cuCtxPopCurrent_v2(&raw mut context) };
+    deferred::keep("making the previous context current again", result);
 }

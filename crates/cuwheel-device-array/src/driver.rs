@@ -31,6 +31,8 @@ const OLDEST_VERSION: i32 = 12_020;
 /// Set in the child of a `fork` when the parent had started the driver, which cannot be used there.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
+static DRIVER: OnceLock<Result<Driver, DriverError>> = OnceLock::new();
+
 /// The driver of this process, started.
 #[derive(Debug)]
 pub struct Driver {
@@ -53,8 +55,16 @@ pub(crate) struct DeviceState {
 impl Driver {
     /// The driver, loaded and initialised by the first call. A failure is remembered: asking again gives the same
     /// error.
+    #[inline]
     pub fn get() -> Result<&'static Self, DriverError> {
-        static DRIVER: OnceLock<Result<Driver, DriverError>> = OnceLock::new();
+        match DRIVER.get() {
+            Some(Ok(driver)) if !FORKED.load(Ordering::Relaxed) => Ok(driver),
+            _ => Self::start(),
+        }
+    }
+
+    #[cold]
+    fn start() -> Result<&'static Self, DriverError> {
         match DRIVER.get_or_init(Self::load) {
             Ok(driver) => check_process().map(|()| driver),
             Err(error) => Err(error.clone()),
@@ -122,6 +132,23 @@ impl Driver {
     #[cold]
     fn missing(&self, name: &'static str, needed_for: &'static str) -> DriverError {
         DriverError::MissingSymbol { name, driver_version: self.version.into(), needed_for }
+    }
+
+    /// Whether the primary context of a device is current in this thread. If that cannot be told it is not.
+    #[inline]
+    pub(crate) fn is_current(&self, device: Device) -> bool {
+        let state = self.devices.get(device.ordinal() as usize);
+        let context = state.map_or(0, |state| state.context.load(Ordering::Acquire));
+        let mut current: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        context != 0 && unsafe { self.cuCtxGetCurrent(&raw mut current) }.is_ok() && current as usize == context
+    }
+
+    /// The device whose primary context this is, if it was retained here.
+    #[inline]
+    pub(crate) fn device_of(&self, context: sys::CUcontext) -> Option<Device> {
+        let of = |state: &DeviceState| state.context.load(Ordering::Acquire) as sys::CUcontext == context;
+        self.devices.iter().position(of).and_then(|ordinal| u32::try_from(ordinal).ok()).map(Device::new)
     }
 
     /// The primary context of a device, retained by the first call for the rest of the process.

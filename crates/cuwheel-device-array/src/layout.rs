@@ -169,9 +169,7 @@ impl Layout {
     /// The number of elements.
     #[inline]
     pub fn size(&self) -> usize {
-        // The constructors made sure that the product fits, or that one of the sizes is zero, and then it is zero.
-        let size = self.shape.iter().fold(1_i64, |product, &size| product.wrapping_mul(size));
-        usize::try_from(size).unwrap_or(0)
+        size(&self.shape)
     }
 
     /// Whether there is no element.
@@ -326,9 +324,9 @@ fn dims(numbers: &[i64]) -> Dims {
     SmallVec::from_buf_and_len(buffer, length)
 }
 
-/// Makes sure of what [`Layout`] promises of its numbers.
+/// Makes sure of what [`Layout`] promises of its numbers, and says from where to where elements are, as [`reach`] does.
 #[inline]
-fn check(shape: &[i64], strides: &[i64]) -> Result<(), LayoutError> {
+fn check(shape: &[i64], strides: &[i64]) -> Result<Option<Range<i64>>, LayoutError> {
     check_dimensions(shape.len())?;
     // The sums of the steps forwards and of those backwards, and the number of elements.
     let (mut low, mut high, mut elements) = (0_i64, 0_i64, 1_i64);
@@ -350,5 +348,16 @@ fn check(shape: &[i64], strides: &[i64]) -> Result<(), LayoutError> {
         overflow |= product_overflow | reach_overflow | sum_overflow;
     }
     // Without elements nothing is ever reached, so an overflow does not count.
-    if overflow && !is_empty { Err(LayoutError::TooLarge) } else { Ok(()) }
+    if is_empty {
+        return Ok(None);
+    }
+    if overflow { Err(LayoutError::TooLarge) } else { Ok(Some(low..high)) }
+}
+
+/// The number of elements of a shape that was checked.
+#[inline]
+fn size(shape: &[i64]) -> usize {
+    // The checks made sure that the product fits, or that one of the sizes is zero, and then it is zero.
+    let size = shape.iter().fold(1_i64, |product, &size| product.wrapping_mul(size));
+    usize::try_from(size).unwrap_or(0)
 }

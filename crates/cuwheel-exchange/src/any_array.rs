@@ -8,10 +8,11 @@ use cuwheel_device_array::{Array, ArrayView, Described, MemoryKind, Stream, stre
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::abi::{DLDevice, DlpackFlags};
 use crate::import::{self, Attempts, WorkOn};
 use crate::lookup::{Known, known_of};
 use crate::table::Table;
-use crate::{abi::DlpackFlags, error, exception, tensor};
+use crate::{error, exception, tensor};
 
 /// An array on a device, of whichever library, for the length of a call.
 ///
@@ -63,18 +64,75 @@ impl AnyArray<'_, '_> {
 }
 
 impl<'a, 'py> AnyArray<'a, 'py> {
-    /// The array as the exchange table of its class describes it; `None` if there is no such table, or the table does not
-    /// describe arrays. Nothing else is tried.
+    /// An array that [`describe_for_work`] has not described: `first` is what went wrong there, if anything did.
     ///
     /// # Errors
-    /// Those of extracting one, but that an array in host memory is described as what it is.
-    #[inline]
-    pub fn through_table(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Option<Self>> {
-        let known = known_of(&object)?;
-        let Some(table) = known.table else { return Ok(None) };
-        let view = through_table(&object, table, known)?;
-        Ok(view.map(|view| Self { view, owner: Owner::Argument(PhantomData) }))
+    /// Those of extracting one.
+    #[cold]
+    pub fn otherwise(object: Borrowed<'a, 'py, PyAny>, first: Option<PyErr>) -> PyResult<Self> {
+        otherwise(object, first)
     }
+}
+
+/// The stream that a producer works on, as it was last asked in the course of one call.
+///
+/// A launch with several arrays of one producer asks once. Only the producer's native code runs between, and it does not
+/// change its stream when it describes an array; after any other code it has to be [forgotten](Self::forget).
+#[derive(Debug, Default)]
+pub struct ProducerStream {
+    known: Option<(Table, DLDevice, Option<Stream>)>,
+}
+
+impl ProducerStream {
+    /// Asks again the next time.
+    #[inline]
+    pub fn forget(&mut self) {
+        self.known = None;
+    }
+
+    #[inline]
+    fn of(&mut self, py: Python<'_>, table: Table, device: DLDevice) -> PyResult<Option<&Stream>> {
+        let is_known = matches!(&self.known, Some((known, on, _)) if known.is(table)
+            && on.device_type == device.device_type && on.device_id == device.device_id);
+        if !is_known {
+            self.known = Some((table, device, import::producer_stream(py, table, device)?));
+        }
+        Ok(self.known.as_ref().and_then(|known| known.2.as_ref()))
+    }
+}
+
+/// What `read` makes of the description of an array in the exchange table of its class, and of the stream that work on the
+/// array belongs on; `None` if there is no such table, or the table does not describe arrays, or the array is in host memory.
+///
+/// This is [`AnyArray`] for who needs no copy of the description.
+///
+/// # Errors
+/// What the producer raises; `BufferError` if this library has no such arrays, or the array is lazily conjugated or negated.
+#[inline]
+pub fn describe_for_work<R>(
+    object: &Bound<'_, PyAny>,
+    streams: &mut ProducerStream,
+    read: impl FnOnce(&Described<'_>, &Stream) -> R,
+) -> PyResult<Option<R>> {
+    let known = known_of(object)?;
+    let Some(table) = known.table else { return Ok(None) };
+    let mut place = MaybeUninit::uninit();
+    let Some(description) = table.view(object, &mut place) else { return Ok(None) };
+    let description = description?;
+    let mut c_order = None;
+    // SAFETY: as in `through_table` below.
+    let described = match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
+        Ok(described) => described,
+        Err(error) => return Err(error::exception(object.py(), *error)),
+    };
+    if described.kind() == MemoryKind::Host {
+        return Ok(None);
+    }
+    import::refuse_lazy_view(object, known, &described)?;
+    Ok(Some(match streams.of(object.py(), table, description.device)? {
+        Some(stream) => read(&described, stream),
+        None => read(&described, &stream::current(described.device())),
+    }))
 }
 
 /// What `read` makes of the description of an array in the exchange table of its class; `None` if there is no such table,

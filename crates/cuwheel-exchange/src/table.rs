@@ -41,6 +41,12 @@ impl Table {
         None
     }
 
+    /// Whether both are one table.
+    #[inline]
+    pub(crate) fn is(self, other: Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+
     /// Describes an array in `place` without owning it, if the producer can. The result holds until other code runs.
     ///
     /// What the producer has just written is read where it is: copying it at once would have to wait for it.

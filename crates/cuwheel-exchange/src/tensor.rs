@@ -81,7 +81,8 @@ fn fail<T>(error: impl Into<TensorError>) -> Result<T> {
 #[inline]
 fn place(tensor: &DLTensor) -> Result<(MemoryKind, Device)> {
     let kind = match tensor.device.device_type {
-        DLDeviceType::CUDA => MemoryKind::Device,
+        // The usual one without a table of jumps.
+        device_type if device_type == DLDeviceType::CUDA => MemoryKind::Device,
         DLDeviceType::CUDAHOST => MemoryKind::Pinned,
         DLDeviceType::CUDAMANAGED => MemoryKind::Managed,
         DLDeviceType::CPU => MemoryKind::Host,

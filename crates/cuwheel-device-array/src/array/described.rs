@@ -44,6 +44,18 @@ impl<'a> Described<'a> {
         Self { read_only: true, ..self }
     }
 
+    /// The address of the first element; 0 without elements.
+    #[inline]
+    pub fn pointer(&self) -> u64 {
+        self.pointer
+    }
+
+    /// Whether the elements must not be written.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
     /// Shape and strides.
     #[inline]
     pub fn elements(&self) -> Elements<'a> {

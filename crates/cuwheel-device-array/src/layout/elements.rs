@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Layout, Strides, are_dense, bytes_of_elements, check, dims, reach};
+use super::{Layout, Strides, are_dense, bytes_of_elements, check, dims, size};
 use crate::{DType, LayoutError};
 
 /// A shape and strides counted in elements, which a [`Layout`] can be made of.
@@ -15,6 +15,8 @@ use crate::{DType, LayoutError};
 pub struct Elements<'a> {
     shape: &'a [i64],
     strides: &'a [i64],
+    /// The lowest and the highest place of an element; `None` without elements.
+    reach: Option<(i64, i64)>,
 }
 
 impl<'a> Elements<'a> {
@@ -23,14 +25,32 @@ impl<'a> Elements<'a> {
         if shape.len() != strides.len() {
             return Err(LayoutError::StrideCount { dimensions: shape.len(), strides: strides.len() });
         }
-        check(shape, strides)?;
-        Ok(Self { shape, strides })
+        let reach = check(shape, strides)?.map(|reach| (reach.start, reach.end));
+        Ok(Self { shape, strides, reach })
+    }
+
+    /// The number of elements along each dimension.
+    #[inline]
+    pub fn shape(self) -> &'a [i64] {
+        self.shape
+    }
+
+    /// The strides in elements.
+    #[inline]
+    pub fn strides(self) -> &'a [i64] {
+        self.strides
     }
 
     /// Whether there is no element.
     #[inline]
     pub fn is_empty(self) -> bool {
-        self.shape.contains(&0)
+        self.reach.is_none()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn size(self) -> usize {
+        size(self.shape)
     }
 
     /// Whether there is exactly one element.
@@ -60,8 +80,8 @@ impl<'a> Elements<'a> {
     /// As [`Layout::extents_bytes`].
     #[inline]
     pub fn extents_bytes(self, dtype: DType) -> Result<Range<i64>, LayoutError> {
-        match reach(self.shape, self.strides) {
-            Some(reach) => bytes_of_elements(reach, dtype),
+        match self.reach {
+            Some((low, high)) => bytes_of_elements(low..high, dtype),
             None => Ok(0..0),
         }
     }

@@ -1,10 +1,15 @@
 //! The values of a launch, packed as the kernel reads them.
 
 use std::cell::Cell;
-
-use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 
 use super::{Parameter, Signature};
+
+/// More words are kept on the heap.
+const INLINE_WORDS: usize = 64;
+
+/// Most kernels have no more.
+const FEW_WORDS: usize = 8;
 
 /// Values of all parameters, one behind the other at their offsets: 512 bytes in place, more in memory that each thread
 /// keeps for its next launch.
@@ -12,7 +17,10 @@ use super::{Parameter, Signature};
 /// What was not set is zero.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    words: SmallVec<[u64; 64]>,
+    /// As many words are initialised as there are bytes for, if there are none on the heap.
+    inline: MaybeUninit<[u64; INLINE_WORDS]>,
+    /// All words, if there are more.
+    heap: Vec<u64>,
     size_bytes: usize,
 }
 
@@ -25,20 +33,37 @@ impl Arguments {
     /// Room for no parameters.
     #[inline]
     pub fn empty() -> Self {
-        Self { words: SmallVec::new(), size_bytes: 0 }
+        Self { inline: MaybeUninit::uninit(), heap: Vec::new(), size_bytes: 0 }
     }
 
     /// Makes room for the parameters of `signature`, all zero. Apart from [`empty`](Self::empty) so that the room is where
     /// the values stay.
     #[inline]
     pub fn clear_for(&mut self, signature: &Signature) {
-        let count = signature.size_bytes().div_ceil(8);
-        if count > self.words.inline_size() && !self.words.spilled() {
-            self.words = SmallVec::from_vec(SPARE.try_with(Cell::take).unwrap_or_default());
+        let count = signature.size_bytes().div_ceil(size_of::<u64>());
+        self.heap.clear();
+        if count > INLINE_WORDS {
+            self.clear_heap(count);
         }
-        self.words.clear();
-        self.words.resize(count, 0);
+        let words = self.inline.as_mut_ptr();
+        // SAFETY: there is room for so many words.
+        unsafe {
+            // Without a call of a function, which a number of words that is not known here takes.
+            words.cast::<[u64; FEW_WORDS]>().write([0; FEW_WORDS]);
+            if count > FEW_WORDS {
+                words.cast::<u64>().write_bytes(0, count.min(INLINE_WORDS));
+            }
+        }
         self.size_bytes = signature.size_bytes();
+    }
+
+    #[cold]
+    fn clear_heap(&mut self, count: usize) {
+        if self.heap.capacity() == 0 {
+            self.heap = SPARE.try_with(Cell::take).unwrap_or_default();
+            self.heap.clear();
+        }
+        self.heap.resize(count, 0);
     }
 
     /// Sets `parameter`, which must be one of the signature's.
@@ -63,22 +88,25 @@ impl Arguments {
     /// The packed values.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
+        let words: *const u64 = if self.heap.is_empty() { self.inline.as_ptr().cast() } else { self.heap.as_ptr() };
         // SAFETY: the words are initialised memory of at least this size, since it was rounded up to whole words.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.size_bytes) }
+        unsafe { std::slice::from_raw_parts(words.cast(), self.size_bytes) }
     }
 
     #[inline]
     fn bytes_mut(&mut self) -> &mut [u8] {
+        let words: *mut u64 =
+            if self.heap.is_empty() { self.inline.as_mut_ptr().cast() } else { self.heap.as_mut_ptr() };
         // SAFETY: as above, and any bytes are valid words.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.size_bytes) }
+        unsafe { std::slice::from_raw_parts_mut(words.cast(), self.size_bytes) }
     }
 }
 
 impl Drop for Arguments {
     #[inline]
     fn drop(&mut self) {
-        if self.words.spilled() {
-            let words = std::mem::take(&mut self.words).into_vec();
+        if self.heap.capacity() > 0 {
+            let words = std::mem::take(&mut self.heap);
             // A thread that is ending keeps nothing.
             let _ = SPARE.try_with(|spare| spare.set(words));
         }

@@ -2,7 +2,7 @@
 //!
 //! Not for numbers: how those are read depends on who gives them.
 
-use cuwheel_device_array::{ArrayView, Classified, DType, ErrorKind};
+use cuwheel_device_array::{ArrayView, Classified, DType, Described, Device, ErrorKind, MemoryKind};
 use thiserror::Error;
 
 use super::{Arguments, Parameter, ParameterType};
@@ -74,6 +74,70 @@ impl Classified for ArgumentError {
     }
 }
 
+/// What a launch looks at of an array: of one that is there, or of one that its producer describes.
+pub trait ArrayArgument {
+    /// The address of the first element.
+    fn pointer(&self) -> u64;
+    /// The type of the elements.
+    fn dtype(&self) -> DType;
+    /// The number of elements along each dimension.
+    fn shape(&self) -> &[i64];
+    /// The strides in elements, if they are whole numbers.
+    fn strides_elements(&self) -> Option<&[i64]>;
+    /// Whether the elements must not be written.
+    fn is_read_only(&self) -> bool;
+    /// The kind of the memory.
+    fn kind(&self) -> MemoryKind;
+    /// The device that the memory is on or belongs to.
+    fn device(&self) -> Device;
+}
+
+macro_rules! array_argument {
+    ($array:ty, $shape:expr, $strides:expr) => {
+        impl ArrayArgument for $array {
+            #[inline]
+            fn pointer(&self) -> u64 {
+                <$array>::pointer(self)
+            }
+
+            #[inline]
+            fn dtype(&self) -> DType {
+                <$array>::dtype(self)
+            }
+
+            #[inline]
+            fn shape(&self) -> &[i64] {
+                $shape(self)
+            }
+
+            #[inline]
+            fn strides_elements(&self) -> Option<&[i64]> {
+                $strides(self)
+            }
+
+            #[inline]
+            fn is_read_only(&self) -> bool {
+                <$array>::is_read_only(self)
+            }
+
+            #[inline]
+            fn kind(&self) -> MemoryKind {
+                <$array>::kind(self)
+            }
+
+            #[inline]
+            fn device(&self) -> Device {
+                <$array>::device(self)
+            }
+        }
+    };
+}
+
+array_argument!(ArrayView, ArrayView::shape, ArrayView::strides_elements);
+array_argument!(Described<'_>, |array: &Self| array.elements().shape(), |array: &Self| Some(
+    array.elements().strides()
+));
+
 impl Arguments {
     /// Sets `parameter`, which must be one of the signature's, to an array: its address, and for a view its shape and
     /// strides.
@@ -84,12 +148,26 @@ impl Arguments {
     /// # Panics
     /// If the parameter lies outside.
     #[inline]
-    pub fn set_array(&mut self, parameter: &Parameter, array: &ArrayView) -> Result<(), ArgumentError> {
+    pub fn set_array(&mut self, parameter: &Parameter, array: &impl ArrayArgument) -> Result<(), ArgumentError> {
+        if let ParameterType::Pointer { dtype, is_const } = parameter.kind
+            && dtype.is_none_or(|dtype| dtype == array.dtype())
+            && (is_const || !array.is_read_only())
+        {
+            self.set_at(parameter.offset_bytes, &array.pointer().to_ne_bytes());
+            return Ok(());
+        }
+        self.set_other(parameter, array)
+    }
+
+    /// Anything but a pointer to elements that fit. Apart, so that these take no time for it.
+    #[inline(never)]
+    fn set_other(&mut self, parameter: &Parameter, array: &impl ArrayArgument) -> Result<(), ArgumentError> {
         let (fits, is_const) = match parameter.kind {
-            ParameterType::Pointer { dtype, is_const } => (dtype.is_none_or(|dtype| dtype == array.dtype()), is_const),
-            ParameterType::View { dtype, ndim, is_const } => (dtype == array.dtype() && ndim == array.ndim(), is_const),
+            ParameterType::View { dtype, ndim, is_const } => {
+                (dtype == array.dtype() && ndim == array.shape().len(), is_const)
+            }
             ParameterType::Unknown { size_bytes } => (size_bytes == size_of::<u64>(), false),
-            ParameterType::Scalar(_) => (false, false),
+            ParameterType::Pointer { .. } | ParameterType::Scalar(_) => (false, false),
         };
         if !fits || array.is_read_only() && !is_const {
             return Err(refusal(parameter.kind, array));
@@ -102,7 +180,7 @@ impl Arguments {
     }
 
     /// Shape and strides behind the pointer, as the structure of the C++ header has them.
-    fn set_layout(&mut self, parameter: &Parameter, array: &ArrayView) -> Result<(), ArgumentError> {
+    fn set_layout(&mut self, parameter: &Parameter, array: &impl ArrayArgument) -> Result<(), ArgumentError> {
         let strides = array.strides_elements().ok_or(ArgumentError::Strides)?;
         let mut offset = parameter.offset_bytes + size_of::<u64>();
         for number in array.shape().iter().chain(strides) {
@@ -114,8 +192,8 @@ impl Arguments {
 }
 
 #[cold]
-fn refusal(kind: ParameterType, array: &ArrayView) -> ArgumentError {
-    let (given, ndim) = (array.dtype(), array.ndim());
+fn refusal(kind: ParameterType, array: &impl ArrayArgument) -> ArgumentError {
+    let (given, ndim) = (array.dtype(), array.shape().len());
     match kind {
         ParameterType::Scalar(dtype) => ArgumentError::NoNumber { dtype },
         ParameterType::Unknown { size_bytes } if size_bytes != size_of::<u64>() => {

@@ -113,12 +113,22 @@ pub(super) struct Api {
     functions: &'static Functions,
 }
 
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+#[cold]
+fn load(driver: &Driver) -> &'static Functions {
+    FUNCTIONS.get_or_init(|| Functions::load(driver))
+}
+
 impl Api {
     #[inline]
     pub(super) fn get() -> Result<Self, DriverError> {
-        static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
         let driver = Driver::get()?;
-        Ok(Self { driver, functions: FUNCTIONS.get_or_init(|| Functions::load(driver)) })
+        let functions = match FUNCTIONS.get() {
+            Some(functions) => functions,
+            None => load(driver),
+        };
+        Ok(Self { driver, functions })
     }
 
     /// The error of a call in a context that is not the right one.

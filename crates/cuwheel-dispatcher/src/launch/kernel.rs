@@ -27,6 +27,7 @@ struct Inner {
 
 /// What is known of a kernel once the driver was asked.
 struct Found {
+    api: Api,
     kernel: usize,
     /// The parameters where the kernel has them.
     signature: Signature,
@@ -117,9 +118,10 @@ impl Kernel {
             (None, Ok(layout)) => Signature::from_layout(&layout),
         };
         let devices = (0..api.device_count()).map(|_| OnceLock::new()).collect();
-        Ok(found.get_or_init(|| Found { kernel, signature, devices }))
+        Ok(found.get_or_init(|| Found { api, kernel, signature, devices }))
     }
 
+    #[inline]
     fn on_device<'a>(&'a self, found: &'a Found, device: Device) -> Result<&'a OnDevice, LaunchError> {
         let count = found.devices.len();
         let ordinal = device.ordinal();
@@ -195,7 +197,7 @@ impl Kernel {
             allow_shared_bytes(on_device, config.shared_bytes)?;
         }
         // SAFETY: as the caller promises, and the function is of the device whose context is current.
-        unsafe { submit(on_device.function, arguments, config, stream.handle()) }
+        unsafe { submit(found.api, on_device.function, arguments, config, stream.handle()) }
             .map_err(|error| self.not_launched(error, on_device, config))
     }
 
@@ -228,6 +230,7 @@ fn allow_shared_bytes(on_device: &OnDevice, shared_bytes: u32) -> Result<(), Lau
 /// As for [`Kernel::launch`]; the context of the function is current.
 #[inline]
 pub(super) unsafe fn submit(
+    api: Api,
     function: usize,
     arguments: &Arguments,
     config: &LaunchConfig,
@@ -236,7 +239,6 @@ pub(super) unsafe fn submit(
     /// `CU_LAUNCH_PARAM_*` of `cuda.h`.
     const BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
     const BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
-    let api = Api::get()?;
     let bytes = arguments.bytes();
     let mut size = bytes.len();
     let mut extra =

@@ -89,6 +89,6 @@ impl LoadedKernel {
         stream: usize,
     ) -> Result<(), DriverError> {
         // SAFETY: as the caller promises.
-        unsafe { submit(self.function, arguments, config, stream) }
+        unsafe { submit(Api::get()?, self.function, arguments, config, stream) }
     }
 }

@@ -23,7 +23,7 @@ mod signature;
 mod typed;
 
 pub use arguments::Arguments;
-pub use array_argument::ArgumentError;
+pub use array_argument::{ArgumentError, ArrayArgument};
 pub use attributes::{ClusterSchedulingPolicy, LaunchAttribute, LaunchAttributes, MemSyncDomain, Percent};
 pub use config::{ConfigError, Extent, LaunchConfig, Limits};
 pub use error::{Argument, LaunchError, Refusal};

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use cuwheel_device_array::stream::CaptureStatus;
-use cuwheel_device_array::{ArrayView, Device, DriverError, Event, MemoryKind, Stream, stream};
+use cuwheel_device_array::{Device, DriverError, Event, MemoryKind, Stream, stream};
 use smallvec::SmallVec;
 
-use super::{Arguments, Kernel, LaunchConfig, LaunchError};
+use super::{Arguments, ArrayArgument, Kernel, LaunchConfig, LaunchError};
 
 /// Where a launch goes: a device, a stream, and the streams that it has to be ordered with.
 ///
@@ -41,22 +41,33 @@ impl Placement {
         Self { is_named: named.is_some(), stream: named, ..Self::default() }
     }
 
-    /// Adds an array, whose producer works on `current`, or on the array's own stream if that is `None`.
+    /// Adds an array, whose producer works on `own`, the array's own stream.
     ///
     /// Memory that all devices see goes with any of them.
     #[inline]
-    pub fn add(&mut self, array: &ArrayView, current: Option<&dyn Fn() -> Stream>) -> Result<(), MixedDevices> {
+    pub fn add(&mut self, array: &impl ArrayArgument, own: &Stream) -> Result<(), MixedDevices> {
+        self.add_worked_on(array, own, || own.clone())
+    }
+
+    /// Adds an array, whose producer works on another stream than the array's own: on `current`.
+    #[inline]
+    pub fn add_worked_on(
+        &mut self,
+        array: &impl ArrayArgument,
+        own: &Stream,
+        current: impl FnOnce() -> Stream,
+    ) -> Result<(), MixedDevices> {
         let is_bound = array.kind() == MemoryKind::Device;
         let device = array.device();
         match self.device {
-            Some(known) if known != device && is_bound && self.is_bound => return Err(MixedDevices),
-            Some(known) if known != device && is_bound => self.move_to(known, device),
+            Some(known) if known == device => {}
+            Some(_) if is_bound && self.is_bound => return Err(MixedDevices),
+            Some(known) if is_bound => self.move_to(known, device),
             Some(_) => {}
             None => self.device = Some(device),
         }
         self.is_bound |= is_bound;
-        let own = array.stream();
-        let launch = self.stream.get_or_insert_with(|| current.map_or_else(|| own.clone(), |current| current()));
+        let launch = self.stream.get_or_insert_with(current);
         if launch != own || self.device != Some(device) {
             self.add_other(device, own);
         }

@@ -69,7 +69,7 @@ impl<'a> Launch<'a> {
         self.arguments
             .set_array(parameter, array)
             .map_err(|error| Argument::refused(self.kernel, position, parameter, error))?;
-        self.placement.add(array, None)?;
+        self.placement.add(array, array.stream())?;
         Ok(self)
     }
 

@@ -43,7 +43,7 @@ fn launch(kernel: &Kernel, arrays: &[&Array], config: &LaunchConfig) {
     let mut placement = Placement::new(None);
     for (parameter, array) in signature.parameters().iter().zip(arrays) {
         arguments.set(parameter, &array.pointer().to_ne_bytes());
-        placement.add(array, None).unwrap();
+        placement.add(&***array, array.stream()).unwrap();
     }
     let device = placement.device().unwrap();
     let stream = placement.stream(device);
@@ -193,8 +193,9 @@ fn an_older_driver_needs_a_signature() {
 fn arrays_of_two_devices_do_not_go_together() {
     let (_stub, _alone) = Stub::alone();
     let mut placement = Placement::new(None);
-    placement.add(&array(FIRST), None).unwrap();
-    assert_eq!(placement.add(&array(SECOND), None), Err(MixedDevices));
+    let (first, second) = (array(FIRST), array(SECOND));
+    placement.add(&*first, first.stream()).unwrap();
+    assert_eq!(placement.add(&*second, second.stream()), Err(MixedDevices));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod dtype;
 mod flags;
 mod host;
 mod index;
+mod known;
 mod pickle;
 mod place;
 mod timing;
@@ -20,7 +21,7 @@ mod transfer;
 use std::ffi::c_int;
 
 use cuwheel_device_array::{Array, Error};
-use cuwheel_exchange::{DlpackArguments, Producer, exception_of};
+use cuwheel_exchange::{DlpackArguments, exception_of};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
@@ -39,6 +40,7 @@ pub(crate) const SUBMODULE: Submodule = Submodule { name: "_devicearray", popula
 
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<DeviceArray>(module, SUBMODULE.name)?;
+    known::prepare(module.py());
     add_class::<PyDType>(module, SUBMODULE.name)?;
     add_class::<PyDevice>(module, SUBMODULE.name)?;
     add_class::<PyStream>(module, SUBMODULE.name)?;
@@ -72,16 +74,6 @@ fn forget_types() {
 #[derive(Debug)]
 pub(crate) struct DeviceArray {
     pub(crate) array: Array,
-}
-
-impl Producer for DeviceArray {
-    fn array(&self) -> &Array {
-        &self.array
-    }
-
-    fn wrap(py: Python<'_>, array: Array) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, Self { array })?.into_any())
-    }
 }
 
 impl DeviceArray {

@@ -1,5 +1,7 @@
 //! The class `Dispatcher`: kernels that are made for the types of their arguments.
 
+use std::hash::{DefaultHasher, Hash as _};
+
 use cuwheel_device_array::{Device, Stream};
 use cuwheel_dispatcher::compile::Source;
 use cuwheel_dispatcher::launch::{LaunchConfig, Signature};
@@ -9,12 +11,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::argument_type::ArgumentType;
-use super::attributes::{self, Attributes};
+use super::attributes::Attributes;
 use super::compile::{self, Directories, Settings, SourceArgument, Texts};
 use super::configure::{self, Key, SharedBytes};
+use super::configured::{self, Args, ClassTexts, Configured, Launcher};
 use super::module::PyModuleOfKernels;
 use super::overload::{Overloads, Typed};
 use super::source::{self, ImageBytes, SignatureArgument};
@@ -121,8 +125,9 @@ impl Dispatcher {
         Ok(Self { maker, overloads: Overloads::new() })
     }
 
-    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> ConfiguredDispatcher {
-        ConfiguredDispatcher { config: key.config, stream: key.stream, dispatcher: slf.unbind() }
+    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> PyResult<Bound<'_, PyAny>> {
+        let py = slf.py();
+        Configured { launcher: slf.unbind(), config: key.config, stream: key.stream }.into_object(py)
     }
 
     /// Return the dispatcher with the shape of its launches, to be called with the arguments.
@@ -137,8 +142,8 @@ impl Dispatcher {
            text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
                              attributes=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
-    fn configure(
-        slf: Bound<'_, Self>,
+    fn configure<'py>(
+        slf: Bound<'py, Self>,
         grid: Bound<'_, PyAny>,
         block: Bound<'_, PyAny>,
         stream: Option<StreamArgument>,
@@ -146,10 +151,11 @@ impl Dispatcher {
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
         attributes: Option<Attributes>,
-    ) -> PyResult<ConfiguredDispatcher> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let attributes = attributes.unwrap_or_default();
         let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        Ok(ConfiguredDispatcher { config, stream: stream.map(|stream| stream.0), dispatcher: slf.unbind() })
+        let py = slf.py();
+        Configured { launcher: slf.unbind(), config, stream: stream.map(|stream| stream.0) }.into_object(py)
     }
 
     /// Launch the overload for the arguments once.
@@ -178,7 +184,8 @@ impl Dispatcher {
     ) -> PyResult<()> {
         let attributes = attributes.unwrap_or_default();
         let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        self.dispatch(&config, stream.map(|stream| stream.0), args)
+        let stream = stream.map(|stream| stream.0);
+        Launcher::launch(self, args.py(), &config, stream.as_ref(), &configured::arguments(args))
     }
 
     /// Return the overload for the arguments, compiled if there is none. Nothing is launched.
@@ -192,7 +199,8 @@ impl Dispatcher {
     fn kernel_for(&self, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyKernel>> {
         let py = args.py();
         let mut typed = Typed::new();
-        self.look_at(args, &mut typed)?;
+        let args = configured::arguments(args);
+        self.look_at(py, &args, &mut typed)?;
         let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
         Ok(overload.kernel.clone_ref(py))
     }
@@ -267,23 +275,14 @@ impl Dispatcher {
 
 impl Dispatcher {
     #[inline]
-    fn look_at<'a, 'py>(&self, args: &'a Bound<'py, PyTuple>, typed: &mut Typed<'a, 'py>) -> PyResult<()> {
+    fn look_at<'a, 'py>(&self, py: Python<'py>, args: &Args<'a, 'py>, typed: &mut Typed<'a, 'py>) -> PyResult<()> {
         match &self.maker {
             Maker::Template { template, source, .. } => {
-                template.check_count(args.len()).map_err(|error| exception_of(args.py(), error))?;
-                typed.fill(args, Some(template), source.architecture.is_some())
+                template.check_count(args.len()).map_err(|error| exception_of(py, error))?;
+                typed.fill(py, args, Some(template), source.architecture.is_some())
             }
-            Maker::Function { .. } => typed.fill(args, None, false),
+            Maker::Function { .. } => typed.fill(py, args, None, false),
         }
-    }
-
-    #[inline]
-    fn dispatch(&self, config: &LaunchConfig, stream: Option<Stream>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let py = args.py();
-        let mut typed = Typed::new();
-        self.look_at(args, &mut typed)?;
-        let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
-        place::launch(&overload.kernel.get().kernel, config, stream, args, Some(&mut typed.found))
     }
 
     /// Makes the overload for arguments.
@@ -386,114 +385,55 @@ fn fill_options(options: &Bound<'_, PyDict>, spellings: &Spellings, source: &Sou
     options.set_item(intern!(py, "cache"), use_cache)
 }
 
-/// A dispatcher with the shape of its launches. Call it with the arguments of the kernel to launch the overload for them.
-///
-/// It can be kept, compared, and used by several threads at a time.
-#[pyclass(frozen, module = "_kernel", eq, hash, weakref)]
-pub(super) struct ConfiguredDispatcher {
-    dispatcher: Py<Dispatcher>,
-    config: LaunchConfig,
-    stream: Option<Stream>,
-}
+impl Launcher for Dispatcher {
+    const TEXTS: ClassTexts = ClassTexts {
+        class: "ConfiguredDispatcher",
+        doc: c"A dispatcher with the shape of its launches. Call it with the arguments of the kernel to launch the overload for them,
+compiled first if there is none.
 
-impl PartialEq for ConfiguredDispatcher {
-    fn eq(&self, other: &Self) -> bool {
-        self.dispatcher.is(&other.dispatcher) && self.config == other.config && self.stream == other.stream
-    }
-}
+It can be kept, compared, and used by several threads at a time.
 
-impl std::hash::Hash for ConfiguredDispatcher {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.dispatcher.as_ptr().hash(state);
-        self.config.hash(state);
-        configure::hash_stream(self.stream.as_ref(), state);
-    }
-}
+Args:
+    args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
 
-#[pymethods]
-impl ConfiguredDispatcher {
-    /// Launch the overload for the arguments, compiled first if there is none.
-    ///
-    /// Args:
-    ///     args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
-    ///
-    /// Raises:
-    ///     CompileError: The overload cannot be compiled. Every thread that waits for it raises this; the next call tries again.
-    ///     TypeError: Arguments do not go together: a variable would be two things; or there is no C++ type for a data type.
-    ///     RuntimeError: The function that makes the overload needs that overload.
-    ///     What the function raises, and what calling a configured kernel raises.
-    // With keywords, which are refused here: the code that reads arguments without them is that of `ConfiguredKernel`, and a
-    // part of its `__call__` for as long as nothing else uses it.
-    #[pyo3(signature = (*args, **kwargs))]
-    fn __call__(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        if let Some(name) = kwargs.and_then(|kwargs| kwargs.keys().get_item(0).ok()) {
-            let message = format!("ConfiguredDispatcher.__call__() got an unexpected keyword argument '{name}'");
-            return Err(exception::new::<PyTypeError>(args.py(), message));
-        }
-        self.dispatcher.get().dispatch(&self.config, self.stream.clone(), args)
+Raises:
+    CompileError: The overload cannot be compiled. Every thread that waits for it raises this; the next call tries again.
+    TypeError: Arguments do not go together: a variable would be two things; or there is no C++ type for a data type.
+    RuntimeError: The function that makes the overload needs that overload.
+    What the function raises, and what calling a configured kernel raises.",
+        member: c"dispatcher",
+        member_doc: c"The dispatcher.",
+    };
+    const HAS_CYCLES: bool = true;
+
+    fn class() -> &'static PyOnceLock<Py<PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        &CLASS
     }
 
-    /// The dispatcher.
-    #[getter]
-    fn dispatcher(&self, py: Python<'_>) -> Py<Dispatcher> {
-        self.dispatcher.clone_ref(py)
+    #[inline]
+    fn launch(
+        &self,
+        py: Python<'_>,
+        config: &LaunchConfig,
+        stream: Option<&Stream>,
+        args: &Args<'_, '_>,
+    ) -> PyResult<()> {
+        let mut typed = Typed::new();
+        self.look_at(py, args, &mut typed)?;
+        let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
+        place::launch(py, &overload.kernel.get().kernel, config, stream, args, Some(&mut typed.found))
     }
 
-    /// The number of blocks along x, y and z.
-    #[getter]
-    fn grid(&self) -> (u32, u32, u32) {
-        self.config.grid.sizes().into()
+    fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {
+        this.is(other)
     }
 
-    /// The number of threads in each block along x, y and z.
-    #[getter]
-    fn block(&self) -> (u32, u32, u32) {
-        self.config.block.sizes().into()
+    fn hash(this: &Py<Self>, state: &mut DefaultHasher) {
+        this.as_ptr().hash(state);
     }
 
-    /// The handle of the stream that was named, or None.
-    #[getter]
-    fn stream(&self) -> Option<usize> {
-        self.stream.as_ref().map(Stream::handle)
-    }
-
-    /// Bytes of dynamic shared memory for each block.
-    #[getter]
-    fn shared_bytes(&self) -> u32 {
-        self.config.shared_bytes
-    }
-
-    /// The number of blocks in each cluster along x, y and z, or None.
-    #[getter]
-    fn cluster(&self) -> Option<(u32, u32, u32)> {
-        self.config.cluster.map(|cluster| cluster.sizes().into())
-    }
-
-    /// Whether all blocks run at the same time.
-    #[getter]
-    fn cooperative(&self) -> bool {
-        self.config.cooperative
-    }
-
-    /// What else the driver is told, a dictionary.
-    #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        attributes::dictionary(py, &self.config.attributes)
-    }
-
-    fn __repr__(&self) -> String {
-        let name = self.dispatcher.get().name().unwrap_or("of a function");
-        let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
-        format!("<ConfiguredDispatcher {name} with {}{stream}>", self.config)
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), slf.get());
-        let state = configure::state(py, &this.config, this.stream.as_ref())?;
-        (this.dispatcher.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.dispatcher)
+    fn label(&self) -> &str {
+        self.name().unwrap_or("of a function")
     }
 }

@@ -10,6 +10,7 @@ mod argument_type;
 mod attributes;
 mod compile;
 mod configure;
+mod configured;
 mod dispatch;
 mod module;
 mod overload;
@@ -19,17 +20,19 @@ mod scalar;
 mod small_float;
 mod source;
 
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cuwheel_device_array::{Device, Stream};
 use cuwheel_dispatcher::launch::{self, LaunchConfig, Signature};
 use cuwheel_exchange::{StreamArgument, exception_of};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use self::attributes::Attributes;
 use self::configure::{Key, SharedBytes};
+use self::configured::{Args, ClassTexts, Configured, Launcher};
 use self::module::PyModuleOfKernels;
 use crate::devicearray::DeviceArgument;
 use crate::submodule::{Submodule, add_class};
@@ -40,10 +43,10 @@ pub(crate) const SUBMODULE: Submodule = Submodule { name: "_kernel", populate };
 fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_class::<PyModuleOfKernels>(module, SUBMODULE.name)?;
     add_class::<PyKernel>(module, SUBMODULE.name)?;
-    add_class::<ConfiguredKernel>(module, SUBMODULE.name)?;
+    configured::add_class::<PyKernel>(module)?;
     add_class::<argument_type::ArgumentType>(module, SUBMODULE.name)?;
     add_class::<dispatch::Dispatcher>(module, SUBMODULE.name)?;
-    add_class::<dispatch::ConfiguredDispatcher>(module, SUBMODULE.name)?;
+    configured::add_class::<dispatch::Dispatcher>(module)?;
     compile::add_error(module)?;
     module.add_function(wrap_pyfunction!(dispatch::_rebuild_dispatcher, module)?)?;
     module.add_function(wrap_pyfunction!(module::_rebuild, module)?)
@@ -74,8 +77,9 @@ impl Hash for PyKernel {
 
 #[pymethods]
 impl PyKernel {
-    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> ConfiguredKernel {
-        ConfiguredKernel { config: key.config, stream: key.stream, kernel: slf.unbind() }
+    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> PyResult<Bound<'_, PyAny>> {
+        let py = slf.py();
+        Configured { launcher: slf.unbind(), config: key.config, stream: key.stream }.into_object(py)
     }
 
     /// Return the kernel with the shape of its launches, to be called with the arguments.
@@ -103,8 +107,8 @@ impl PyKernel {
            text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
                              attributes=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
-    fn configure(
-        slf: Bound<'_, Self>,
+    fn configure<'py>(
+        slf: Bound<'py, Self>,
         grid: Bound<'_, PyAny>,
         block: Bound<'_, PyAny>,
         stream: Option<StreamArgument>,
@@ -112,10 +116,11 @@ impl PyKernel {
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
         attributes: Option<Attributes>,
-    ) -> PyResult<ConfiguredKernel> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let attributes = attributes.unwrap_or_default();
         let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        Ok(ConfiguredKernel { config, stream: stream.map(|stream| stream.0), kernel: slf.unbind() })
+        let py = slf.py();
+        Configured { launcher: slf.unbind(), config, stream: stream.map(|stream| stream.0) }.into_object(py)
     }
 
     /// Launch the kernel once.
@@ -144,7 +149,8 @@ impl PyKernel {
     ) -> PyResult<()> {
         let attributes = attributes.unwrap_or_default();
         let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        place::launch(&slf.get().kernel, &config, stream.map(|stream| stream.0), args, None)
+        let stream = stream.map(|stream| stream.0);
+        place::launch(args.py(), &slf.get().kernel, &config, stream.as_ref(), &configured::arguments(args), None)
     }
 
     /// Return what the driver says of the kernel on a device, as a dictionary: "max_threads_per_block", "shared_bytes",
@@ -216,106 +222,53 @@ impl PyKernel {
     }
 }
 
-/// A kernel with the shape of its launches. Call it with the arguments of the kernel to launch it.
-///
-/// It can be kept, compared, and used by several threads at a time.
-#[pyclass(frozen, module = "_kernel", eq, hash, weakref)]
-#[derive(Debug)]
-struct ConfiguredKernel {
-    kernel: Py<PyKernel>,
-    config: LaunchConfig,
-    stream: Option<Stream>,
-}
+impl Launcher for PyKernel {
+    const TEXTS: ClassTexts = ClassTexts {
+        class: "ConfiguredKernel",
+        doc: c"A kernel with the shape of its launches. Call it with the arguments of the kernel to launch it.
 
-impl PartialEq for ConfiguredKernel {
-    fn eq(&self, other: &Self) -> bool {
-        self.config == other.config && self.stream == other.stream && self.kernel.get() == other.kernel.get()
-    }
-}
+It can be kept, compared, and used by several threads at a time.
 
-impl Hash for ConfiguredKernel {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.kernel.get().hash(state);
-        self.config.hash(state);
-        configure::hash_stream(self.stream.as_ref(), state);
-    }
-}
+Args:
+    args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
 
-#[pymethods]
-impl ConfiguredKernel {
-    /// Launch the kernel.
-    ///
-    /// Args:
-    ///     args: A value for each parameter: arrays of any library, and numbers of Python and NumPy.
-    ///
-    /// Raises:
-    ///     TypeError: There are more or fewer arguments than parameters, or one is of another type than its parameter.
-    ///     OverflowError: A number does not fit its parameter.
-    ///     ValueError: An array is read-only, or in host memory, or on another device than the others; the grid or the block
-    ///         exceeds a limit, which the message names; the signature is not the kernel's.
-    ///     BufferError: An array cannot be described.
-    ///     CudaError: The driver refuses the launch, or the image.
-    #[pyo3(signature = (*args))]
-    fn __call__(&self, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        place::launch(&self.kernel.get().kernel, &self.config, self.stream.clone(), args, None)
+Raises:
+    TypeError: There are more or fewer arguments than parameters, or one is of another type than its parameter.
+    OverflowError: A number does not fit its parameter.
+    ValueError: An array is read-only, or in host memory, or on another device than the others; the grid or the block
+        exceeds a limit, which the message names; the signature is not the kernel's.
+    BufferError: An array cannot be described.
+    CudaError: The driver refuses the launch, or the image.",
+        member: c"kernel",
+        member_doc: c"The kernel.",
+    };
+    const HAS_CYCLES: bool = false;
+
+    fn class() -> &'static PyOnceLock<Py<PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        &CLASS
     }
 
-    /// The kernel.
-    #[getter]
-    fn kernel(&self, py: Python<'_>) -> Py<PyKernel> {
-        self.kernel.clone_ref(py)
+    #[inline]
+    fn launch(
+        &self,
+        py: Python<'_>,
+        config: &LaunchConfig,
+        stream: Option<&Stream>,
+        args: &Args<'_, '_>,
+    ) -> PyResult<()> {
+        place::launch(py, &self.kernel, config, stream, args, None)
     }
 
-    /// The number of blocks along x, y and z.
-    #[getter]
-    fn grid(&self) -> (u32, u32, u32) {
-        self.config.grid.sizes().into()
+    fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {
+        this.get() == other.get()
     }
 
-    /// The number of threads in each block along x, y and z.
-    #[getter]
-    fn block(&self) -> (u32, u32, u32) {
-        self.config.block.sizes().into()
+    fn hash(this: &Py<Self>, state: &mut DefaultHasher) {
+        this.get().kernel.hash(state);
     }
 
-    /// The handle of the stream that was named, or None.
-    #[getter]
-    fn stream(&self) -> Option<usize> {
-        self.stream.as_ref().map(Stream::handle)
-    }
-
-    /// Bytes of dynamic shared memory for each block.
-    #[getter]
-    fn shared_bytes(&self) -> u32 {
-        self.config.shared_bytes
-    }
-
-    /// The number of blocks in each cluster along x, y and z, or None.
-    #[getter]
-    fn cluster(&self) -> Option<(u32, u32, u32)> {
-        self.config.cluster.map(|cluster| cluster.sizes().into())
-    }
-
-    /// Whether all blocks run at the same time.
-    #[getter]
-    fn cooperative(&self) -> bool {
-        self.config.cooperative
-    }
-
-    /// What else the driver is told, a dictionary.
-    #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        attributes::dictionary(py, &self.config.attributes)
-    }
-
-    fn __repr__(&self) -> String {
-        let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
-        format!("<ConfiguredKernel {} with {}{stream}>", self.kernel.get().kernel.name(), self.config)
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), slf.get());
-        let state = configure::state(py, &this.config, this.stream.as_ref())?;
-        (this.kernel.bind(py).getattr(intern!(py, "configure"))?, state).into_pyobject(py)
+    fn label(&self) -> &str {
+        self.kernel.name()
     }
 }

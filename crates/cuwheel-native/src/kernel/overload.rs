@@ -9,9 +9,10 @@ use cuwheel_exchange::{AnyArray, exception_of};
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyTuple};
+use pyo3::types::{PyBool, PyComplex};
 use smallvec::SmallVec;
 
+use super::configured::Args;
 use super::pack::{self, Found};
 use super::{PyKernel, scalar};
 use crate::devicearray::DeviceArray;
@@ -61,13 +62,13 @@ impl<'a, 'py> Typed<'a, 'py> {
     #[inline]
     pub(super) fn fill(
         &mut self,
-        args: &'a Bound<'py, PyTuple>,
+        py: Python<'py>,
+        args: &Args<'a, 'py>,
         template: Option<&Template>,
         any_device: bool,
     ) -> PyResult<()> {
         self.key.push(0);
-        for position in 0..args.len() {
-            let value = args.get_borrowed_item(position)?;
+        for (position, value) in args.iter().copied().enumerate() {
             match template {
                 None => self.add_any(position, value, u64::MAX, None)?,
                 Some(template) => {
@@ -84,7 +85,7 @@ impl<'a, 'py> Typed<'a, 'py> {
         }
         if !any_device {
             let of_device = self.device.map_or_else(Device::current, Ok).and_then(capability);
-            self.key[0] = of_device.map_err(|error| exception_of(args.py(), error))?.into();
+            self.key[0] = of_device.map_err(|error| exception_of(py, error))?.into();
         }
         Ok(())
     }
@@ -127,7 +128,7 @@ impl<'a, 'py> Typed<'a, 'py> {
         mask: u64,
         template: Option<&Template>,
     ) -> PyResult<()> {
-        let found = if let Ok(own) = value.cast::<DeviceArray>() {
+        let found = if let Some(own) = DeviceArray::known(value) {
             Found::Own(own)
         } else {
             match value.extract::<AnyArray<'_, '_>>() {
@@ -212,7 +213,7 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Some(DType::Bool));
     }
-    if value.is_instance_of::<DeviceArray>() {
+    if DeviceArray::known(value.as_borrowed()).is_some() {
         return Ok(None);
     }
     other_number(value)

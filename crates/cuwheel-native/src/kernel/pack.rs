@@ -1,13 +1,16 @@
 //! One argument into its parameter.
 
 use cuwheel_device_array::{Array, ArrayView, stream};
-use cuwheel_dispatcher::launch::{Argument, Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement};
-use cuwheel_exchange::{AnyArray, exception_of};
+use cuwheel_dispatcher::launch::{
+    Argument, ArgumentError, Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement,
+};
+use cuwheel_exchange::{AnyArray, ProducerStream, describe_for_work, exception_of};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyComplex, PyFloat, PyInt};
 
+use super::configured::Args;
 use super::{place, scalar};
 use crate::devicearray::DeviceArray;
 use crate::exception;
@@ -28,10 +31,12 @@ pub(super) enum Found<'a, 'py> {
 
 /// A launch in the making.
 pub(super) struct Packing<'a, 'py> {
+    pub(super) py: Python<'py>,
     pub(super) kernel: &'a Kernel,
-    pub(super) args: &'a Bound<'py, PyTuple>,
+    pub(super) args: &'a Args<'a, 'py>,
     pub(super) arguments: Arguments,
     pub(super) placement: Placement,
+    pub(super) streams: ProducerStream,
     /// Shares of arrays whose owner does not keep their memory.
     pub(super) shares: Vec<Array>,
 }
@@ -49,41 +54,45 @@ impl Packing<'_, '_> {
         let own = match known {
             Some(Found::Foreign(array)) => return self.add_known(position, parameter, array),
             Some(Found::Own(own)) => Some(*own),
-            Some(Found::Value) | None => value.cast::<DeviceArray>().ok(),
+            Some(Found::Value) | None => DeviceArray::known(value),
         };
         if let Some(own) = own {
             let view: &ArrayView = &own.get().array;
-            // Of our own arrays the memory may be used on another stream than the one that this thread works on.
-            return self.add_array(position, parameter, view, true);
+            if let Err(error) = self.arguments.set_array(parameter, view) {
+                return Err(refused(self.py, self.kernel, position, parameter, error));
+            }
+            // The memory may be used on another stream than the one that this thread works on.
+            let added = self.placement.add_worked_on(view, view.stream(), || stream::current(view.device()));
+            return added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args));
         }
         match parameter.kind {
-            ParameterType::Scalar(dtype) => match scalar::pack(&value, dtype) {
-                Ok((bytes, size)) => {
-                    self.arguments.set(parameter, &bytes[..size]);
-                    Ok(())
-                }
-                Err(refusal) => {
-                    Err(refusal.exception(&value, &self.place(position, parameter), &parameter.kind.to_string()))
-                }
-            },
-            ParameterType::Unknown { size_bytes } => self.add_unknown(position, parameter, size_bytes, value),
             ParameterType::Pointer { .. } | ParameterType::View { .. } => self.add_foreign(position, parameter, value),
+            ParameterType::Scalar(dtype) => {
+                let packed = scalar::pack(&value, dtype);
+                self.add_number(position, parameter, value, packed)
+            }
+            ParameterType::Unknown { size_bytes } => match scalar::pack_unknown(&value, size_bytes) {
+                Err(scalar::Refusal::NoNumber) => self.add_foreign(position, parameter, value),
+                packed => self.add_number(position, parameter, value, packed),
+            },
         }
     }
 
-    fn add_unknown(
+    #[inline]
+    fn add_number(
         &mut self,
         position: usize,
         parameter: &Parameter,
-        size_bytes: usize,
         value: Borrowed<'_, '_, PyAny>,
+        packed: Result<scalar::Packed, scalar::Refusal>,
     ) -> PyResult<()> {
-        match scalar::pack_unknown(&value, size_bytes) {
+        // Numbers of other classes than Python's own have run code.
+        self.streams.forget();
+        match packed {
             Ok((bytes, size)) => {
                 self.arguments.set(parameter, &bytes[..size]);
                 Ok(())
             }
-            Err(scalar::Refusal::NoNumber) => self.add_foreign(position, parameter, value),
             Err(refusal) => {
                 Err(refusal.exception(&value, &self.place(position, parameter), &parameter.kind.to_string()))
             }
@@ -91,15 +100,41 @@ impl Packing<'_, '_> {
     }
 
     /// An array of another library.
+    #[inline]
     fn add_foreign(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
-        let array = match value.extract::<AnyArray<'_, '_>>() {
+        let Self { py, kernel, args, arguments, placement, streams, .. } = self;
+        let described = describe_for_work(&value, streams, |array, stream| {
+            if let Err(error) = arguments.set_array(parameter, array) {
+                return Err(refused(*py, kernel, position, parameter, error));
+            }
+            placement.add(array, stream).map_err(|MixedDevices| place::mixed_devices(*py, kernel, args))
+        });
+        match described {
+            Ok(Some(added)) => added,
+            Ok(None) => self.add_otherwise(position, parameter, value, None),
+            Err(error) => self.add_otherwise(position, parameter, value, Some(error)),
+        }
+    }
+
+    /// An array of another library that has no exchange table, or whose table has not described it.
+    #[cold]
+    fn add_otherwise(
+        &mut self,
+        position: usize,
+        parameter: &Parameter,
+        value: Borrowed<'_, '_, PyAny>,
+        first: Option<PyErr>,
+    ) -> PyResult<()> {
+        let array = match AnyArray::otherwise(value, first) {
             Ok(array) => array,
             Err(error) => {
                 let (place, kind) = (self.place(position, parameter), parameter.kind.to_string());
                 return Err(no_array(&place, Some(&kind), &value, error));
             }
         };
-        self.add_array(position, parameter, &array, false)?;
+        // Code of Python may have run.
+        self.streams.forget();
+        self.add_array(position, parameter, &array)?;
         self.shares.extend(array.into_share());
         Ok(())
     }
@@ -107,25 +142,29 @@ impl Packing<'_, '_> {
     /// One that was looked at. Apart, so that what it shares with the others stays a part of these.
     #[inline(never)]
     fn add_known(&mut self, position: usize, parameter: &Parameter, array: &mut AnyArray<'_, '_>) -> PyResult<()> {
-        self.add_array(position, parameter, array, false)?;
+        self.add_array(position, parameter, array)?;
         self.shares.extend(array.take_share());
         Ok(())
     }
 
     #[inline]
-    fn add_array(&mut self, position: usize, parameter: &Parameter, array: &ArrayView, is_own: bool) -> PyResult<()> {
+    fn add_array(&mut self, position: usize, parameter: &Parameter, array: &ArrayView) -> PyResult<()> {
         if let Err(error) = self.arguments.set_array(parameter, array) {
-            return Err(exception_of(self.args.py(), Argument::refused(self.kernel, position, parameter, error)));
+            return Err(refused(self.py, self.kernel, position, parameter, error));
         }
-        let current = || stream::current(array.device());
-        let current: Option<&dyn Fn() -> _> = if is_own { Some(&current) } else { None };
-        self.placement.add(array, current).map_err(|MixedDevices| place::mixed_devices(self.kernel, self.args))
+        let added = self.placement.add(array, array.stream());
+        added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
     }
 
     /// Which argument a message is about.
     fn place(&self, position: usize, parameter: &Parameter) -> String {
         Argument::place(self.kernel, position, parameter)
     }
+}
+
+#[cold]
+fn refused(py: Python<'_>, kernel: &Kernel, position: usize, parameter: &Parameter, error: ArgumentError) -> PyErr {
+    exception_of(py, Argument::refused(kernel, position, parameter, error))
 }
 
 /// What is wrong with an argument that is no array.

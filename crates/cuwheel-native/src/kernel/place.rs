@@ -2,11 +2,11 @@
 
 use cuwheel_device_array::{Device, Stream, hold_until};
 use cuwheel_dispatcher::launch::{Arguments, Kernel, LaunchConfig, Placement, Signature};
-use cuwheel_exchange::{AnyArray, exception_of};
+use cuwheel_exchange::{AnyArray, ProducerStream, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
+use super::configured::Args;
 use super::pack::{Found, Packing};
 use super::source;
 use crate::devicearray::DeviceArray;
@@ -16,24 +16,31 @@ use crate::exception;
 /// arguments, if they were looked at.
 #[inline]
 pub(super) fn launch(
+    py: Python<'_>,
     kernel: &Kernel,
     config: &LaunchConfig,
-    stream: Option<Stream>,
-    args: &Bound<'_, PyTuple>,
+    stream: Option<&Stream>,
+    args: &Args<'_, '_>,
     mut found: Option<&mut [Found<'_, '_>]>,
 ) -> PyResult<()> {
-    let py = args.py();
     let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
     let parameters = signature.parameters();
     if args.len() != parameters.len() {
         return Err(wrong_count(py, kernel, signature, args.len()));
     }
-    let mut packing =
-        Packing { kernel, args, arguments: Arguments::empty(), placement: Placement::new(stream), shares: Vec::new() };
+    let mut packing = Packing {
+        py,
+        kernel,
+        args,
+        arguments: Arguments::empty(),
+        placement: Placement::new(stream.cloned()),
+        streams: ProducerStream::default(),
+        shares: Vec::new(),
+    };
     packing.arguments.clear_for(signature);
-    for (position, parameter) in parameters.iter().enumerate() {
+    for (position, (parameter, value)) in parameters.iter().zip(args).enumerate() {
         let known = found.as_deref_mut().and_then(|found| found.get_mut(position));
-        packing.add(position, parameter, args.get_borrowed_item(position)?, known)?;
+        packing.add(position, parameter, *value, known)?;
     }
     let Packing { arguments, placement, .. } = &packing;
     let launch = || {
@@ -44,7 +51,8 @@ pub(super) fn launch(
     };
     let mark = py.detach(launch).map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
-        hold_until(mark, Box::new((args.clone().unbind(), packing.shares)));
+        let owners: Vec<Py<PyAny>> = args.iter().map(|value| Bound::clone(value).unbind()).collect();
+        hold_until(mark, Box::new((owners, packing.shares)));
     }
     Ok(())
 }
@@ -66,14 +74,14 @@ fn wrong_count(py: Python<'_>, kernel: &Kernel, signature: &Signature, given: us
 
 /// Says which array is where.
 #[cold]
-pub(super) fn mixed_devices(kernel: &Kernel, args: &Bound<'_, PyTuple>) -> PyErr {
-    let device = |value: Borrowed<'_, '_, PyAny>| match value.cast::<DeviceArray>() {
-        Ok(own) => Some(own.get().array.device()),
-        Err(_) => value.extract::<AnyArray<'_, '_>>().ok().map(|array| array.device()),
+pub(super) fn mixed_devices(py: Python<'_>, kernel: &Kernel, args: &Args<'_, '_>) -> PyErr {
+    let device = |value: Borrowed<'_, '_, PyAny>| match DeviceArray::known(value) {
+        Some(own) => Some(own.get().array.device()),
+        None => value.extract::<AnyArray<'_, '_>>().ok().map(|array| array.device()),
     };
     let places: Vec<String> = (0..)
-        .zip(args.iter_borrowed())
-        .filter_map(|(position, value)| Some((position, device(value)?)))
+        .zip(args)
+        .filter_map(|(position, value)| Some((position, device(*value)?)))
         .map(|(position, device): (usize, Device)| format!("argument {position} is on cuda:{}", device.ordinal()))
         .collect();
     let message = format!(
@@ -81,5 +89,5 @@ pub(super) fn mixed_devices(kernel: &Kernel, args: &Bound<'_, PyTuple>) -> PyErr
         kernel.name(),
         places.join(", ")
     );
-    exception::new::<PyValueError>(args.py(), message)
+    exception::new::<PyValueError>(py, message)
 }

@@ -18,6 +18,7 @@ mod strided_view;
 use std::sync::OnceLock;
 
 use cuwheel_dispatcher::launch::{Arguments, Extent, LaunchAttributes, LaunchConfig};
+use cuwheel_exchange::ProducerStream;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyListMethods, PyTuple};
@@ -161,6 +162,7 @@ impl NativeLaunch {
             arguments: &mut arguments,
             parameters: plan.signature.parameters().iter(),
             producers: Producers::new(),
+            streams: ProducerStream::default(),
         };
         for (step, value) in plan.steps.iter().zip(args.iter_borrowed()) {
             packing.add(step, value)?;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cuwheel_device_array::{Device, MemoryKind, Stream};
 use cuwheel_dispatcher::launch::{Arguments, Parameter};
-use cuwheel_exchange::AnyArray;
+use cuwheel_exchange::{ProducerStream, describe_for_work};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use pyo3::{ffi, intern};
@@ -36,6 +36,7 @@ pub(super) struct Packing<'a> {
     pub(super) parameters: std::slice::Iter<'a, Parameter>,
     /// What the launch has to wait for.
     pub(super) producers: Producers,
+    pub(super) streams: ProducerStream,
 }
 
 impl Packing<'_> {
@@ -171,7 +172,7 @@ impl Packing<'_> {
         };
         match kind {
             ClassKind::DeviceArray => self.device_array(ndim, &value),
-            ClassKind::Exchange => self.exchanged(ndim, value),
+            ClassKind::Exchange => self.exchanged(ndim, &value),
             ClassKind::Interface if self.mode == Mode::Ask => {
                 let read = class_kinds::words_of_interface(&value).map_err(|error| raised(&value, error))?;
                 let (words, device) = read.ok_or(Reason::Argument)?;
@@ -222,26 +223,30 @@ impl Packing<'_> {
     }
 
     /// An array that the exchange table of its class describes. The launch waits for the stream that its producer works on.
-    fn exchanged(&mut self, ndim: usize, value: Borrowed<'_, '_, PyAny>) -> Result<(), Fallback> {
-        let array = match AnyArray::through_table(value) {
-            Ok(Some(array)) => array,
-            Ok(None) => return Err(Reason::Argument.into()),
-            Err(error) => return Err(raised(&value, error)),
-        };
-        let strides = array.strides_elements().filter(|_| array.ndim() == ndim);
-        let (Some(strides), Some(itemsize)) = (strides, array.dtype().size_bytes()) else {
-            return Err(Reason::Argument.into());
-        };
-        if array.kind() != MemoryKind::Device {
-            return Err(Reason::Argument.into());
+    fn exchanged(&mut self, ndim: usize, value: &Bound<'_, PyAny>) -> Result<(), Fallback> {
+        if self.mode == Mode::Ask {
+            // Code of Python may have run.
+            self.streams.forget();
         }
         let mut words = Words::new();
-        words.extend([0, 0, array.size() as u64, itemsize as u64, array.pointer()]);
-        words.extend(array.shape().iter().map(|size| size.cast_unsigned()));
-        words.extend(strides.iter().map(|stride| stride.wrapping_mul(itemsize.cast_signed() as i64).cast_unsigned()));
-        self.words(ndim, &words)?;
-        self.producers.push((array.device(), Some(array.stream().clone())));
-        Ok(())
+        let described = describe_for_work(value, &mut self.streams, |array, stream| {
+            let elements = array.elements();
+            let itemsize = array.dtype().size_bytes().filter(|_| array.kind() == MemoryKind::Device)?;
+            words.extend([0, 0, elements.size() as u64, itemsize as u64, array.pointer()]);
+            words.extend(elements.shape().iter().map(|size| size.cast_unsigned()));
+            let in_bytes = |stride: &i64| stride.wrapping_mul(itemsize.cast_signed() as i64).cast_unsigned();
+            words.extend(elements.strides().iter().map(in_bytes));
+            let producer = (array.device(), Some(stream.clone()));
+            if self.producers.last() != Some(&producer) {
+                self.producers.push(producer);
+            }
+            Some(())
+        });
+        match described {
+            Ok(Some(Some(()))) => self.words(ndim, &words),
+            Ok(_) => Err(Reason::Argument.into()),
+            Err(error) => Err(raised(value, error)),
+        }
     }
 }
 
