@@ -15,23 +15,25 @@ use crate::{
 };
 
 /// What an [`ArrayView`] is made of.
+// What a launch looks at comes first, so that it lies together in the processor's caches.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct ArrayParts {
     /// The address of the first element, which is not the lowest one when a stride is negative. Ignored without
     /// elements.
     pub pointer: u64,
-    /// Shape and strides, made for `dtype`.
-    pub layout: Layout,
     /// The type of the elements.
     pub dtype: DType,
-    /// The kind of the memory.
-    pub kind: MemoryKind,
     /// The device that the memory is on or belongs to; device 0 when it belongs to none.
     pub device: Device,
-    /// The stream in whose order the memory is used.
-    pub stream: Stream,
+    /// The kind of the memory.
+    pub kind: MemoryKind,
     /// Whether the elements must not be written through this array.
     pub read_only: bool,
+    /// The stream in whose order the memory is used.
+    pub stream: Stream,
+    /// Shape and strides, made for `dtype`.
+    pub layout: Layout,
 }
 
 /// A description of a strided array in memory of any kind: everything but a hold on the memory.
@@ -45,6 +47,7 @@ pub struct ArrayView(ArrayParts);
 /// Cloning and viewing share the memory. Nothing here changes once it is made, so threads can share an array freely;
 /// whether its elements can be used at the same time is for streams to order.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Array {
     view: ArrayView,
     memory: Arc<dyn Any + Send + Sync>,

@@ -15,13 +15,15 @@ const FEW_WORDS: usize = 8;
 /// keeps for its next launch.
 ///
 /// What was not set is zero.
+// What is not initialised comes last: between zeros it would be zeroed with them.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Arguments {
+    size_bytes: usize,
+    /// All words, if there are more than have room in place.
+    heap: Vec<u64>,
     /// As many words are initialised as there are bytes for, if there are none on the heap.
     inline: MaybeUninit<[u64; INLINE_WORDS]>,
-    /// All words, if there are more.
-    heap: Vec<u64>,
-    size_bytes: usize,
 }
 
 thread_local! {
@@ -33,7 +35,7 @@ impl Arguments {
     /// Room for no parameters.
     #[inline]
     pub fn empty() -> Self {
-        Self { inline: MaybeUninit::uninit(), heap: Vec::new(), size_bytes: 0 }
+        Self { size_bytes: 0, heap: Vec::new(), inline: MaybeUninit::uninit() }
     }
 
     /// Makes room for the parameters of `signature`, all zero. Apart from [`empty`](Self::empty) so that the room is where
@@ -82,7 +84,15 @@ impl Arguments {
     /// If they lie outside.
     #[inline]
     pub fn set_at(&mut self, offset_bytes: usize, bytes: &[u8]) {
-        self.bytes_mut()[offset_bytes..offset_bytes + bytes.len()].copy_from_slice(bytes);
+        let place = &mut self.bytes_mut()[offset_bytes..offset_bytes + bytes.len()];
+        // The sizes of most values, for which nothing has to be called.
+        match (<&mut [u8; 8]>::try_from(&mut *place), <[u8; 8]>::try_from(bytes)) {
+            (Ok(place), Ok(bytes)) => *place = bytes,
+            _ => match (<&mut [u8; 4]>::try_from(&mut *place), <[u8; 4]>::try_from(bytes)) {
+                (Ok(place), Ok(bytes)) => *place = bytes,
+                _ => place.copy_from_slice(bytes),
+            },
+        }
     }
 
     /// The packed values.

@@ -1,6 +1,7 @@
 //! The device and the stream of a launch, as they follow from the arrays among its arguments.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 use cuwheel_device_array::stream::CaptureStatus;
 use cuwheel_device_array::{Device, DriverError, Event, MemoryKind, Stream, stream};
@@ -19,7 +20,28 @@ pub struct Placement {
     is_bound: bool,
     is_named: bool,
     stream: Option<Stream>,
-    others: SmallVec<[(Device, Stream); 2]>,
+    others: Others,
+}
+
+/// The streams of arrays that are not that of the launch. There are none of them as a rule, and then dropping takes a
+/// comparison.
+#[derive(Debug, Default)]
+struct Others(ManuallyDrop<SmallVec<[(Device, Stream); 2]>>);
+
+impl Drop for Others {
+    #[inline]
+    fn drop(&mut self) {
+        #[cold]
+        fn drop_all(others: &mut ManuallyDrop<SmallVec<[(Device, Stream); 2]>>) {
+            // SAFETY: this is the end of what they are in.
+            unsafe { ManuallyDrop::drop(others) }
+        }
+
+        // They are never taken out, so that without any there is no memory either.
+        if !self.0.is_empty() {
+            drop_all(&mut self.0);
+        }
+    }
 }
 
 /// Arrays of several devices.
@@ -87,8 +109,8 @@ impl Placement {
 
     #[cold]
     fn add_other(&mut self, device: Device, stream: &Stream) {
-        if !self.others.iter().any(|(known, other)| *known == device && other == stream) {
-            self.others.push((device, stream.clone()));
+        if !self.others.0.iter().any(|(known, other)| *known == device && other == stream) {
+            self.others.0.push((device, stream.clone()));
         }
     }
 
@@ -150,12 +172,12 @@ impl Placement {
     /// Whether there is nothing to be ordered with.
     #[inline]
     pub fn is_simple(&self) -> bool {
-        self.others.is_empty()
+        self.others.0.is_empty()
     }
 
     /// Whether the arguments have to be kept until the stream has passed the launch: nobody else waits for it.
     pub fn must_keep_arguments(&self) -> bool {
-        self.is_named && !self.others.is_empty()
+        self.is_named && !self.others.0.is_empty()
     }
 
     /// Puts the launch, which is still to come, behind what is on the streams of the arrays.
@@ -180,13 +202,13 @@ impl Placement {
         stream: &Stream,
         order: &dyn Fn(Device, &Stream) -> Result<(), DriverError>,
     ) -> Result<(), DriverError> {
-        if self.others.is_empty() {
+        if self.others.0.is_empty() {
             return Ok(());
         }
         let is_captured =
             |device, stream: &Stream| stream.capture_status(device).map(|status| status != CaptureStatus::None);
         let must_be_captured = is_captured(device, stream)?;
-        for (other_device, other) in &self.others {
+        for (other_device, other) in self.others.0.iter() {
             if !must_be_captured || is_captured(*other_device, other)? {
                 order(*other_device, other)?;
             }

@@ -37,8 +37,8 @@ pub(super) struct Packing<'a, 'py> {
     pub(super) arguments: Arguments,
     pub(super) placement: Placement,
     pub(super) streams: ProducerStream,
-    /// Shares of arrays whose owner does not keep their memory.
-    pub(super) shares: Vec<Array>,
+    /// Shares of arrays whose owner does not keep their memory, if there are any.
+    pub(super) shares: Option<Box<Vec<Array>>>,
 }
 
 impl Packing<'_, '_> {
@@ -99,8 +99,8 @@ impl Packing<'_, '_> {
         }
     }
 
-    /// An array of another library.
-    #[inline]
+    /// An array of another library. Apart, so that launches without need no room for it.
+    #[inline(never)]
     fn add_foreign(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         let Self { py, kernel, args, arguments, placement, streams, .. } = self;
         let described = describe_for_work(&value, streams, |array, stream| {
@@ -135,7 +135,7 @@ impl Packing<'_, '_> {
         // Code of Python may have run.
         self.streams.forget();
         self.add_array(position, parameter, &array)?;
-        self.shares.extend(array.into_share());
+        self.share(array.into_share());
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Packing<'_, '_> {
     #[inline(never)]
     fn add_known(&mut self, position: usize, parameter: &Parameter, array: &mut AnyArray<'_, '_>) -> PyResult<()> {
         self.add_array(position, parameter, array)?;
-        self.shares.extend(array.take_share());
+        self.share(array.take_share());
         Ok(())
     }
 
@@ -154,6 +154,11 @@ impl Packing<'_, '_> {
         }
         let added = self.placement.add(array, array.stream());
         added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
+    }
+
+    #[cold]
+    fn share(&mut self, share: Option<Array>) {
+        self.shares.get_or_insert_default().extend(share);
     }
 
     /// Which argument a message is about.

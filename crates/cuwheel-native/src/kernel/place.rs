@@ -35,7 +35,7 @@ pub(super) fn launch(
         arguments: Arguments::empty(),
         placement: Placement::new(stream.cloned()),
         streams: ProducerStream::default(),
-        shares: Vec::new(),
+        shares: None,
     };
     packing.arguments.clear_for(signature);
     for (position, (parameter, value)) in parameters.iter().zip(args).enumerate() {

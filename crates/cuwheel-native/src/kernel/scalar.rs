@@ -65,6 +65,54 @@ enum Number {
 /// The value of a parameter of a known type.
 #[inline]
 pub(super) fn pack(value: &Bound<'_, PyAny>, dtype: DType) -> Result<Packed, Refusal> {
+    match usual(value, dtype) {
+        Some(packed) => Ok(packed),
+        None => pack_any(value, dtype),
+    }
+}
+
+/// What programs mostly pass: Python's own numbers, to parameters of 32 or 64 bits that have them. `None` for anything else.
+#[inline]
+fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Packed> {
+    let value = value.as_ptr();
+    // SAFETY: the thread is attached, and `value` is a live object, whose class is looked at before it is read; the pointer
+    // is to a local variable. Of objects of exactly these classes nothing is raised.
+    unsafe {
+        if ffi::PyFloat_CheckExact(value) != 0 {
+            let number = ffi::PyFloat_AsDouble(value);
+            return match dtype {
+                DType::Float64 => Some(packed(&number.to_ne_bytes())),
+                DType::Float32 => Some(narrow(number))
+                    .filter(|narrowed| narrowed.is_finite())
+                    .map(|narrowed| packed(&narrowed.to_ne_bytes())),
+                _ => None,
+            };
+        }
+        if ffi::PyLong_CheckExact(value) == 0 {
+            return None;
+        }
+        let mut overflow = 0;
+        let number = ffi::PyLong_AsLongLongAndOverflow(value, &raw mut overflow);
+        let fits = overflow == 0
+            && match dtype {
+                DType::Int64 => true,
+                DType::UInt64 => number >= 0,
+                DType::Int32 => i32::try_from(number).is_ok(),
+                DType::UInt32 => u32::try_from(number).is_ok(),
+                _ => false,
+            };
+        // The lowest bytes, in the order of this machine, which is that of the device.
+        fits.then(|| match dtype {
+            DType::Int64 | DType::UInt64 => packed(&number.to_le_bytes()),
+            #[expect(clippy::cast_possible_truncation, reason = "it was found to fit")]
+            _ => packed(&(number as u32).to_le_bytes()),
+        })
+    }
+}
+
+/// Any value.
+#[inline(never)]
+fn pack_any(value: &Bound<'_, PyAny>, dtype: DType) -> Result<Packed, Refusal> {
     match (number(value, dtype)?, dtype) {
         (Number::Bool(value), DType::Bool) => Ok(packed(&[value.into()])),
         (_, DType::Bool) => Err(wrong_kind(value, dtype, "bool(x)")),
