@@ -39,13 +39,6 @@ enum State {
     Stopped,
 }
 
-/// What a step came to.
-enum Step {
-    Done,
-    /// This many bytes have to be pending first.
-    Needs(usize),
-}
-
 impl Scanner {
     /// Begins a file.
     #[must_use]
@@ -55,24 +48,16 @@ impl Scanner {
 
     /// Takes the next piece of the file.
     pub fn push(&mut self, bytes: &[u8]) {
-        let mut bytes = bytes;
-        if let (State::Skipping { remaining_bytes }, true) = (&mut self.state, self.pending.is_empty()) {
-            let count = usize::try_from(*remaining_bytes).unwrap_or(usize::MAX).min(bytes.len());
-            *remaining_bytes -= count as u64;
-            self.position += count as u64;
-            bytes = &bytes[count..];
-        }
-        // Most of a library is no fatbin, and need not be copied to be known as such.
-        if matches!(self.state, State::Searching) && self.pending.is_empty() {
-            let start = memchr::memmem::find(bytes, &MAGIC).unwrap_or(bytes.len() - begun(bytes));
-            self.position += start as u64;
-            bytes = &bytes[start..];
-        }
-        if bytes.is_empty() || matches!(self.state, State::Stopped) {
+        if self.pending.is_empty() {
+            let taken = self.take(bytes);
+            self.pending.extend_from_slice(&bytes[taken..]);
             return;
         }
-        self.pending.extend_from_slice(bytes);
-        while let Step::Done = self.step() {}
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend_from_slice(bytes);
+        let taken = self.take(&pending);
+        pending.drain(..taken);
+        self.pending = pending;
     }
 
     /// Ends the file and gives what was found, in order.
@@ -89,22 +74,25 @@ impl Scanner {
         self.found
     }
 
-    fn step(&mut self) -> Step {
-        let step = match self.state {
-            State::Searching => self.search(),
-            State::Entry => self.entry(),
-            State::Skipping { remaining_bytes } => self.skip(remaining_bytes),
-            State::Stopped => Step::Needs(usize::MAX),
-        };
-        if let Step::Needs(count) = step {
-            debug_assert!(self.pending.len() < count, "a step that can go on does");
+    /// Goes as far as `bytes` allow, and says how many of them are done with.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while let Some(count) = self.step(&bytes[taken..]) {
+            taken += count;
+            self.position += count as u64;
         }
-        step
+        taken
     }
 
-    fn consume(&mut self, count: usize) {
-        self.pending.drain(..count);
-        self.position += count as u64;
+    /// Looks at the bytes from `self.position` on and says how many of them are done with, which may be none where the
+    /// state changes; `None` where more have to follow first.
+    fn step(&mut self, bytes: &[u8]) -> Option<usize> {
+        match self.state {
+            State::Searching => self.search(bytes),
+            State::Entry => self.entry(bytes),
+            State::Skipping { remaining_bytes } => self.skip(bytes, remaining_bytes),
+            State::Stopped => (!bytes.is_empty()).then_some(bytes.len()),
+        }
     }
 
     /// Ends the container that is being read, with a fault.
@@ -115,15 +103,12 @@ impl Scanner {
         self.state = State::Searching;
     }
 
-    fn search(&mut self) -> Step {
-        let Some(start) = memchr::memmem::find(&self.pending, &MAGIC) else {
-            let kept = begun(&self.pending);
-            self.consume(self.pending.len() - kept);
-            return Step::Needs(kept + 1);
-        };
-        self.consume(start);
-        let needed = CONTAINER_HEADER_BYTES + ENTRY_HEADER_BYTES;
-        let Some(header) = self.pending.get(..needed) else { return Step::Needs(needed) };
+    fn search(&mut self, bytes: &[u8]) -> Option<usize> {
+        let start = memchr::memmem::find(bytes, &MAGIC).unwrap_or(bytes.len() - begun(bytes));
+        if start > 0 {
+            return Some(start);
+        }
+        let header = bytes.get(..CONTAINER_HEADER_BYTES + ENTRY_HEADER_BYTES)?;
         let payload_bytes = u64::from_le_bytes(std::array::from_fn(|index| header[8 + index]));
         let is_container = header[4..6] == CONTAINER_VERSION.to_le_bytes()
             && usize::from(u16::from_le_bytes([header[6], header[7]])) == CONTAINER_HEADER_BYTES
@@ -131,8 +116,7 @@ impl Scanner {
             && EntryHeader::parse(&header[CONTAINER_HEADER_BYTES..]).is_some();
         if !is_container {
             // The number occurs in code that reads fatbins.
-            self.consume(MAGIC.len());
-            return Step::Done;
+            return Some(MAGIC.len());
         }
         self.found.push(Fatbin {
             offset: self.position,
@@ -140,9 +124,8 @@ impl Scanner {
             images: Vec::new(),
             fault: None,
         });
-        self.consume(CONTAINER_HEADER_BYTES);
         self.state = State::Entry;
-        Step::Done
+        Some(CONTAINER_HEADER_BYTES)
     }
 
     /// What is left of the container.
@@ -151,37 +134,34 @@ impl Scanner {
         end.saturating_sub(self.position)
     }
 
-    fn entry(&mut self) -> Step {
+    fn entry(&mut self, bytes: &[u8]) -> Option<usize> {
         let remaining_bytes = self.remaining_bytes();
         if remaining_bytes == 0 {
             self.state = State::Searching;
-            return Step::Done;
+            return Some(0);
         }
         if remaining_bytes < ENTRY_HEADER_BYTES as u64 {
             self.fail("what is left is too short for an image");
-            return Step::Done;
+            return Some(0);
         }
-        if self.pending.len() < ENTRY_HEADER_BYTES {
-            return Step::Needs(ENTRY_HEADER_BYTES);
+        if bytes.len() < ENTRY_HEADER_BYTES {
+            return None;
         }
-        let Some(entry) = EntryHeader::parse(&self.pending) else {
+        let Some(entry) = EntryHeader::parse(bytes) else {
             self.fail("the header of an image is damaged");
-            return Step::Done;
+            return Some(0);
         };
         let header_bytes = entry.header_bytes as usize;
         if entry.payload_bytes.saturating_add(header_bytes as u64) > remaining_bytes {
             self.fail("an image reaches beyond the end of the container");
-            return Step::Done;
+            return Some(0);
         }
         let is_asked = self.asked < LARGEST_ASKED && entry.data_bytes() <= toolkit::LARGEST_STORED_BYTES;
         let sample_bytes = if is_asked { usize::try_from(entry.data_bytes()).unwrap_or(0) } else { 0 };
-        let Some(taken) = self.pending.get(..header_bytes + sample_bytes) else {
-            return Step::Needs(header_bytes + sample_bytes);
-        };
-        let (header, sample) = taken.split_at(header_bytes);
+        let (header, sample) = bytes.get(..header_bytes + sample_bytes)?.split_at(header_bytes);
         let Some(mut images) = entry.images(header) else {
             self.fail("the table of an entry with several images is damaged");
-            return Step::Done;
+            return Some(0);
         };
         if is_asked {
             let named = toolkit::of_stored(sample, entry.compression(), entry.unpacked_bytes());
@@ -197,23 +177,20 @@ impl Scanner {
         if self.count > LARGEST_COUNT {
             self.fail("the file holds more images than are read");
             self.state = State::Stopped;
-            return Step::Done;
+            return Some(0);
         }
-        self.consume(header_bytes);
         self.state = State::Skipping { remaining_bytes: entry.payload_bytes };
-        Step::Done
+        Some(header_bytes)
     }
 
-    fn skip(&mut self, remaining_bytes: u64) -> Step {
-        let count = usize::try_from(remaining_bytes).unwrap_or(usize::MAX).min(self.pending.len());
-        self.consume(count);
-        let remaining_bytes = remaining_bytes - count as u64;
+    fn skip(&mut self, bytes: &[u8], remaining_bytes: u64) -> Option<usize> {
         if remaining_bytes == 0 {
             self.state = State::Entry;
-            return Step::Done;
+            return Some(0);
         }
-        self.state = State::Skipping { remaining_bytes };
-        Step::Needs(1)
+        let count = usize::try_from(remaining_bytes).unwrap_or(usize::MAX).min(bytes.len());
+        self.state = State::Skipping { remaining_bytes: remaining_bytes - count as u64 };
+        (count > 0).then_some(count)
     }
 }
 
