@@ -1,89 +1,70 @@
-//! Inflates a member from its start, or from a place that was noted on the way.
-//!
-//! The places make a large member readable at any position without a copy of it: a read inflates from the place before.
+//! The contents of a member, from front to back: as they lie in the archive, or inflated.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use miniz_oxide::inflate::stream::{InflateState, inflate};
-use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::source::Range;
-use super::{BUFFER_BYTES, Member, Method, Source};
+use super::{BLOCK_BYTES, Member, Method, Source};
 
-/// A decoder's state has 43 kB; members have at most this many places, and no two of them are closer than
-/// [`SMALLEST_DISTANCE_BYTES`].
-const PLACES: u64 = 128;
-const SMALLEST_DISTANCE_BYTES: u64 = 4 * 1024 * 1024;
-
-/// The contents of a member, from front to back.
 pub(super) enum Contents<'source> {
-    Stored(BufReader<Range<'source>>),
+    Stored(Range<'source>),
     Deflated(Inflater<'source>),
 }
 
 impl<'source> Contents<'source> {
     pub(super) fn of(source: &'source Source, member: &Member) -> Self {
+        let range = source.range(member.data_offset, member.compressed_size_bytes);
         match member.method {
-            Method::Stored => {
-                let range = source.range(member.data_offset, member.compressed_size_bytes);
-                Self::Stored(BufReader::with_capacity(BUFFER_BYTES, range))
-            }
-            Method::Deflated => Self::Deflated(Inflater::new(source, member, &Place::start())),
+            Method::Stored => Self::Stored(range),
+            Method::Deflated => Self::Deflated(Inflater::new(range, member.compressed_size_bytes)),
         }
     }
 
-    /// Where the reader is; `None` where every position can be reached at once.
-    pub(super) fn place(&self) -> Option<Place> {
-        match self {
-            Self::Stored(_) => None,
-            Self::Deflated(inflater) => Some(inflater.place()),
+    /// Goes on `count_bytes` further on.
+    pub(super) fn skip(&mut self, count_bytes: u64) -> io::Result<()> {
+        let inflater = match self {
+            Self::Stored(range) => {
+                range.skip(count_bytes);
+                return Ok(());
+            }
+            Self::Deflated(inflater) => inflater,
+        };
+        let mut remaining_bytes = count_bytes;
+        let mut block = vec![0; block_bytes(count_bytes)];
+        while remaining_bytes > 0 {
+            let part = &mut block[..block_bytes(remaining_bytes)];
+            inflater.read_exact(part)?;
+            remaining_bytes -= part.len() as u64;
         }
+        Ok(())
     }
+}
+
+/// The size of a block for contents of this size.
+pub(super) fn block_bytes(size_bytes: u64) -> usize {
+    usize::try_from(size_bytes).unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES)
 }
 
 impl Read for Contents<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Stored(reader) => reader.read(buffer),
+            Self::Stored(range) => range.read(buffer),
             Self::Deflated(inflater) => inflater.read(buffer),
         }
     }
 }
 
-/// A position in deflated data, with what a decoder knows there.
-pub(crate) struct Place {
-    consumed_bytes: u64,
-    produced_bytes: u64,
-    state: Box<InflateState>,
-}
-
-impl Place {
-    fn start() -> Self {
-        Self { consumed_bytes: 0, produced_bytes: 0, state: InflateState::new_boxed(DataFormat::Raw) }
-    }
-}
-
 pub(super) struct Inflater<'source> {
     input: BufReader<Range<'source>>,
-    place: Place,
+    decoder: Decompress,
     is_finished: bool,
 }
 
 impl<'source> Inflater<'source> {
-    fn new(source: &'source Source, member: &Member, place: &Place) -> Self {
-        let offset = member.data_offset.saturating_add(place.consumed_bytes);
-        let range = source.range(offset, member.compressed_size_bytes.saturating_sub(place.consumed_bytes));
-        Self { input: BufReader::with_capacity(BUFFER_BYTES, range), place: place.clone(), is_finished: false }
-    }
-
-    fn place(&self) -> Place {
-        self.place.clone()
-    }
-}
-
-impl Clone for Place {
-    fn clone(&self) -> Self {
-        Self { consumed_bytes: self.consumed_bytes, produced_bytes: self.produced_bytes, state: self.state.clone() }
+    fn new(range: Range<'source>, compressed_size_bytes: u64) -> Self {
+        let input = BufReader::with_capacity(block_bytes(compressed_size_bytes), range);
+        Self { input, decoder: Decompress::new(false), is_finished: false }
     }
 }
 
@@ -92,59 +73,29 @@ impl Read for Inflater<'_> {
         if buffer.is_empty() {
             return Ok(0);
         }
+        let corrupt = || io::Error::new(io::ErrorKind::InvalidData, "corrupt deflate stream");
         while !self.is_finished {
             let input = self.input.fill_buf()?;
             let is_at_end = input.is_empty();
-            let result = inflate(&mut self.place.state, input, buffer, MZFlush::None);
-            self.input.consume(result.bytes_consumed);
-            self.place.consumed_bytes += result.bytes_consumed as u64;
-            self.place.produced_bytes += result.bytes_written as u64;
-            self.is_finished = match result.status {
-                Ok(MZStatus::StreamEnd) => true,
-                // It asks for more, and there is none: the caller sees that the contents are too short.
-                Ok(_) | Err(MZError::Buf) => is_at_end && result.bytes_written == 0,
-                Err(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "corrupt deflate stream")),
-            };
-            if result.bytes_written > 0 {
-                return Ok(result.bytes_written);
+            let before = (self.decoder.total_in(), self.decoder.total_out());
+            let status = self.decoder.decompress(input, buffer, FlushDecompress::None).map_err(|_| corrupt())?;
+            let consumed = within(self.decoder.total_in() - before.0);
+            let produced = within(self.decoder.total_out() - before.1);
+            self.input.consume(consumed);
+            // Without input it asks for more, and there is none: the caller sees that the contents are too short.
+            self.is_finished = status == Status::StreamEnd || (is_at_end && produced == 0);
+            if produced > 0 {
+                return Ok(produced);
+            }
+            if consumed == 0 && !self.is_finished {
+                return Err(corrupt());
             }
         }
         Ok(0)
     }
 }
 
-/// Places in a member that was read once to its end.
-pub(crate) struct Index {
-    places: Vec<Place>,
-    distance_bytes: u64,
-}
-
-impl Index {
-    pub(super) fn new(member: &Member) -> Self {
-        Self { places: Vec::new(), distance_bytes: (member.size_bytes / PLACES).max(SMALLEST_DISTANCE_BYTES) }
-    }
-
-    /// Notes where `contents` is, if that is far enough from the place before.
-    pub(super) fn note(&mut self, contents: &Contents<'_>, position: u64) {
-        let next = self.places.last().map_or(0, |place| place.produced_bytes) + self.distance_bytes;
-        if position >= next {
-            self.places.extend(contents.place());
-        }
-    }
-
-    /// Fills `buffer` with the contents from `offset` on.
-    pub(crate) fn read_at(&self, source: &Source, member: &Member, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if member.method == Method::Stored {
-            let remaining_bytes = member.compressed_size_bytes.saturating_sub(offset);
-            return source.range(member.data_offset.saturating_add(offset), remaining_bytes).read_exact(buffer);
-        }
-        let after = self.places.partition_point(|place| place.produced_bytes <= offset);
-        let mut inflater = match after.checked_sub(1) {
-            Some(before) => Inflater::new(source, member, &self.places[before]),
-            None => Inflater::new(source, member, &Place::start()),
-        };
-        let skipped_bytes = offset - inflater.place.produced_bytes;
-        io::copy(&mut Read::take(&mut inflater, skipped_bytes), &mut io::sink())?;
-        inflater.read_exact(buffer)
-    }
+/// What was done to a buffer is no more than its length.
+fn within(count: u64) -> usize {
+    usize::try_from(count).expect("a count of bytes in a buffer")
 }

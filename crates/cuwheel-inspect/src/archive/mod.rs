@@ -6,20 +6,20 @@
 
 mod directory;
 mod inflate;
+mod read;
 mod source;
 
-use std::io::{self, Read};
-
-use flate2::Crc;
+use std::io;
 
 pub(crate) use directory::{Archive, Member, Method};
-use inflate::Contents;
-pub(crate) use inflate::Index;
+pub(crate) use read::{fill_ranges, for_each_block, read_member, read_member_beside};
 pub(crate) use source::Source;
 
 use crate::path::PathFault;
 
-const BUFFER_BYTES: usize = 64 * 1024;
+/// What is read, inflated and handed on at a time. A decoder copies 32 kB between two blocks; a few blocks fit into a
+/// processor's cache.
+const BLOCK_BYTES: usize = 128 * 1024;
 
 /// Why an archive, or a member of it, cannot be read. Offsets are bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
@@ -139,77 +139,4 @@ pub enum ArchiveError {
         /// What the decoder said.
         source: io::Error,
     },
-}
-
-/// Hands the contents of `member` to `sink`, piece by piece; every piece but the last has the same size.
-///
-/// At most the declared size is handed out; `Ok` means that size and checksum are as declared.
-pub(crate) fn read_member(source: &Source, member: &Member, sink: impl FnMut(&[u8])) -> Result<(), ArchiveError> {
-    read(source, member, |_, _| {}, sink)
-}
-
-/// As [`read_member`], and makes the contents readable at any position afterwards.
-pub(crate) fn read_and_index(source: &Source, member: &Member, sink: impl FnMut(&[u8])) -> Result<Index, ArchiveError> {
-    let mut index = Index::new(member);
-    read(source, member, |contents, position| index.note(contents, position), sink)?;
-    Ok(index)
-}
-
-/// `see` is called with the reader and its position before each piece.
-fn read(
-    source: &Source,
-    member: &Member,
-    mut see: impl FnMut(&Contents<'_>, u64),
-    mut sink: impl FnMut(&[u8]),
-) -> Result<(), ArchiveError> {
-    let inflate_error =
-        |source| ArchiveError::Inflate { name: member.name.clone(), offset: member.data_offset, source };
-    let wrong_size =
-        |longer| ArchiveError::WrongSize { name: member.name.clone(), size_bytes: member.size_bytes, longer };
-    let mut contents = Contents::of(source, member);
-    let mut checksum = Crc::new();
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let mut remaining_bytes = member.size_bytes;
-    loop {
-        see(&contents, member.size_bytes - remaining_bytes);
-        let count = fill(&mut contents, &mut buffer).map_err(inflate_error)?;
-        if count == 0 {
-            break;
-        }
-        remaining_bytes = remaining_bytes.checked_sub(count as u64).ok_or_else(|| wrong_size(true))?;
-        checksum.update(&buffer[..count]);
-        sink(&buffer[..count]);
-    }
-    if remaining_bytes > 0 {
-        return Err(wrong_size(false));
-    }
-    if checksum.sum() != member.crc32 {
-        return Err(ArchiveError::WrongChecksum { name: member.name.clone(), offset: member.data_offset });
-    }
-    Ok(())
-}
-
-/// Reads until `buffer` is full or the reader ends.
-fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut count = 0;
-    while count < buffer.len() {
-        match reader.read(&mut buffer[count..]) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count)
-}
-
-/// Hands everything that `reader` gives to `sink`, block by block.
-pub(crate) fn for_each_block(reader: &mut dyn Read, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER_BYTES];
-    loop {
-        match fill(reader, &mut buffer)? {
-            0 => return Ok(()),
-            count => sink(&buffer[..count]),
-        }
-    }
 }

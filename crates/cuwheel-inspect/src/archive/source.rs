@@ -54,6 +54,13 @@ pub(crate) struct Range<'source> {
     end: u64,
 }
 
+impl Range<'_> {
+    /// Goes on further on, or at the end where there is less.
+    pub(super) fn skip(&mut self, count_bytes: u64) {
+        self.position = self.position.saturating_add(count_bytes).min(self.end);
+    }
+}
+
 impl Read for Range<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let remaining = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);

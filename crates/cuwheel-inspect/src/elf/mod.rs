@@ -5,6 +5,7 @@
 
 mod exports;
 mod glibc;
+pub(crate) mod kept;
 mod layout;
 mod read;
 pub(crate) mod sparse;

@@ -9,6 +9,7 @@ mod error;
 mod extension;
 mod metadata;
 mod name;
+mod native;
 mod native_member;
 mod record;
 mod requirement;

@@ -7,6 +7,7 @@ mod damage;
 mod elf;
 mod fatbin;
 mod gpu_code;
+mod large;
 mod native;
 mod objects;
 mod rules;

@@ -30,7 +30,7 @@ fn a_sound_wheel_is_checked_outside_of_any_project() {
     expect_test::expect![[r#"
         wheel        demo-0.1.0-py3-none-any.whl
         tags         py3-none-any
-        size         862 B, 409 B installed
+        size         859 B, 409 B installed
         glibc floor  none
         findings     none
     "#]]
@@ -64,7 +64,7 @@ fn findings_are_grouped_by_rule_with_the_remedy_once() {
 
         wheel        demo-0.1.0-py3-none-any.whl
         tags         py3-none-any
-        size         862 B, 409 B installed
+        size         859 B, 409 B installed
         glibc floor  none
         findings     none
 
