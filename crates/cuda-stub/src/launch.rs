@@ -14,6 +14,7 @@ use crate::device::{
 use crate::driver::Driver;
 use crate::error::{Code, Outcome};
 use crate::image::Parameter;
+use crate::interpreter;
 use crate::memory::{Found, MemoryKind};
 use crate::occupancy::blocks_per_multiprocessor;
 use crate::region::Region;
@@ -43,6 +44,7 @@ pub(crate) struct Launch {
     pub(crate) bytes: Box<[u8]>,
     pub(crate) context: u64,
     pub(crate) device: usize,
+    pub(crate) holds_gil: Option<bool>,
 }
 
 impl Launch {
@@ -89,7 +91,8 @@ impl Driver {
         }
         let function = known.kernel.name.clone();
         let device = self.context_device(context)?;
-        let launch = Launch { function, configuration, layout, bytes, context, device };
+        let holds_gil = interpreter::is_held();
+        let launch = Launch { function, configuration, layout, bytes, context, device, holds_gil };
         self.submit(stream, Work::Launch(Arc::new(launch)))
     }
 

@@ -19,6 +19,7 @@ mod error;
 mod event;
 mod handle;
 mod image;
+mod interpreter;
 mod journal;
 mod launch;
 mod mapping;

@@ -111,5 +111,6 @@ fn launch_entry(launch: &Launch) -> Value {
         "parameters": launch.parameters().map(hexadecimal).collect::<Vec<_>>(),
         "context": launch.context,
         "device": launch.device,
+        "holds_gil": launch.holds_gil,
     })
 }
