@@ -400,6 +400,22 @@ def test_the_class_of_configured_kernels_is_like_others():
     assert callable(configured) and {configured: 1}[kernel[1, 32]] == 1
 
 
+def test_whether_the_gil_is_released_is_part_of_the_shape(driver):
+    kernel = saxpy()
+    released, held = kernel.configure(1, 32), kernel.configure(1, 32, release_gil=False)
+    assert (released.release_gil, kernel[1, 32].release_gil, held.release_gil) == (True, True, False)
+    assert released == kernel[1, 32] != held and len({released, kernel[1, 32], held}) == 2
+    assert repr(held).endswith("block (32, 1, 1), holding the GIL>")
+    assert copy.copy(held) == held and pickle.loads(pickle.dumps(held)).release_gil is False
+    x = cuwheel.zeros(4, "float32")
+    for configured in (released, held):
+        configured(x, x, 0.5, 4)
+        kernel.launch((x, x, 0.5, 4), grid=1, block=32, release_gil=configured.release_gil)
+    assert [launch["holds_gil"] for launch in driver.report()["launches"]] == [False, False, True, True]
+    with driver.faults("fail=cuLaunchKernel:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(cuwheel.CudaError, match="holding|block"):
+        held(x, x, 0.5, 4)
+
+
 def test_configured_kernels_leave_nothing_behind():
     kernel = saxpy()
     counted = sys.getrefcount(kernel), sys.getrefcount(type(kernel[1, 1]))

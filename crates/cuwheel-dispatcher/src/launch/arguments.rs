@@ -1,6 +1,7 @@
 //! The values of a launch, packed as the kernel reads them.
 
 use std::cell::Cell;
+use std::hint::cold_path;
 use std::mem::MaybeUninit;
 
 use super::{Parameter, Signature};
@@ -53,6 +54,7 @@ impl Arguments {
             // Without a call of a function, which a number of words that is not known here takes.
             words.cast::<[u64; FEW_WORDS]>().write([0; FEW_WORDS]);
             if count > FEW_WORDS {
+                cold_path();
                 words.cast::<u64>().write_bytes(0, count.min(INLINE_WORDS));
             }
         }
@@ -98,15 +100,24 @@ impl Arguments {
     /// The packed values.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        let words: *const u64 = if self.heap.is_empty() { self.inline.as_ptr().cast() } else { self.heap.as_ptr() };
+        let words: *const u64 = if self.heap.is_empty() {
+            self.inline.as_ptr().cast()
+        } else {
+            cold_path();
+            self.heap.as_ptr()
+        };
         // SAFETY: the words are initialised memory of at least this size, since it was rounded up to whole words.
         unsafe { std::slice::from_raw_parts(words.cast(), self.size_bytes) }
     }
 
     #[inline]
     fn bytes_mut(&mut self) -> &mut [u8] {
-        let words: *mut u64 =
-            if self.heap.is_empty() { self.inline.as_mut_ptr().cast() } else { self.heap.as_mut_ptr() };
+        let words: *mut u64 = if self.heap.is_empty() {
+            self.inline.as_mut_ptr().cast()
+        } else {
+            cold_path();
+            self.heap.as_mut_ptr()
+        };
         // SAFETY: as above, and any bytes are valid words.
         unsafe { std::slice::from_raw_parts_mut(words.cast(), self.size_bytes) }
     }
@@ -116,6 +127,7 @@ impl Drop for Arguments {
     #[inline]
     fn drop(&mut self) {
         if self.heap.capacity() > 0 {
+            cold_path();
             let words = std::mem::take(&mut self.heap);
             // A thread that is ending keeps nothing.
             let _ = SPARE.try_with(|spare| spare.set(words));

@@ -2,6 +2,8 @@
 //!
 //! Not for numbers: how those are read depends on who gives them.
 
+use std::hint::cold_path;
+
 use cuwheel_device_array::{ArrayView, Classified, DType, Described, Device, ErrorKind, MemoryKind};
 use thiserror::Error;
 
@@ -156,6 +158,7 @@ impl Arguments {
             self.set_at(parameter.offset_bytes, &array.pointer().to_ne_bytes());
             return Ok(());
         }
+        cold_path();
         self.set_other(parameter, array)
     }
 

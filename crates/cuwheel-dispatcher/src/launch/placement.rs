@@ -81,17 +81,25 @@ impl Placement {
     ) -> Result<(), MixedDevices> {
         let is_bound = array.kind() == MemoryKind::Device;
         let device = array.device();
-        match self.device {
-            Some(known) if known == device => {}
-            Some(_) if is_bound && self.is_bound => return Err(MixedDevices),
-            Some(known) if is_bound => self.move_to(known, device),
-            Some(_) => {}
-            None => self.device = Some(device),
+        if self.device != Some(device) {
+            self.settle(device, is_bound)?;
         }
         self.is_bound |= is_bound;
         let launch = self.stream.get_or_insert_with(current);
         if launch != own || self.device != Some(device) {
             self.add_other(device, own);
+        }
+        Ok(())
+    }
+
+    /// Finds the device of the launch again, now that there is an array of another one, or the first.
+    #[inline(never)]
+    fn settle(&mut self, device: Device, is_bound: bool) -> Result<(), MixedDevices> {
+        match self.device {
+            Some(_) if is_bound && self.is_bound => return Err(MixedDevices),
+            Some(known) if is_bound => self.move_to(known, device),
+            Some(_) => {}
+            None => self.device = Some(device),
         }
         Ok(())
     }

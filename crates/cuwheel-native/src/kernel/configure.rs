@@ -1,6 +1,7 @@
 //! The shape of a launch out of Python objects.
 
-use std::hash::{Hash as _, Hasher};
+use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use cuwheel_device_array::Stream;
 use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchConfig};
@@ -25,13 +26,70 @@ impl<'py> FromPyObject<'_, 'py> for SharedBytes {
     }
 }
 
-/// What is between the brackets of `kernel[grid, block, stream, shared_bytes]`.
-pub(super) struct Key {
+/// The shape of launches, as it is between the brackets of `kernel[grid, block, stream, shared_bytes]`, and as methods take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LaunchShape {
     pub(super) config: LaunchConfig,
     pub(super) stream: Option<Stream>,
+    /// Whether other threads of Python run while the driver is called.
+    pub(super) releases_gil: bool,
 }
 
-impl<'py> FromPyObject<'_, 'py> for Key {
+impl LaunchShape {
+    /// A shape out of the arguments of `configure` and `launch`.
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python functions")]
+    pub(super) fn new(
+        grid: &Bound<'_, PyAny>,
+        block: &Bound<'_, PyAny>,
+        stream: Option<StreamArgument>,
+        shared_bytes: SharedBytes,
+        cluster: Option<&Bound<'_, PyAny>>,
+        cooperative: bool,
+        attributes: Option<Attributes>,
+        releases_gil: bool,
+    ) -> PyResult<Self> {
+        let config = LaunchConfig {
+            grid: extent("grid", grid)?,
+            block: extent("block", block)?,
+            shared_bytes: shared_bytes.0,
+            cluster: cluster.map(|cluster| extent("cluster", cluster)).transpose()?,
+            cooperative,
+            attributes: attributes.unwrap_or_default().0,
+        };
+        Ok(Self { config, stream: stream.map(|stream| stream.0), releases_gil })
+    }
+
+    /// The arguments of `configure` that make the same again.
+    pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let LaunchConfig { grid, block, shared_bytes, cluster, cooperative, attributes } = &self.config;
+        let sizes = |extent: Extent| <(u32, u32, u32)>::from(extent.sizes());
+        let stream = picklable_stream(py, self.stream.as_ref())?;
+        let attributes = attributes::dictionary(py, attributes)?;
+        let (grid, block, cluster) = (sizes(*grid), sizes(*block), cluster.map(sizes));
+        (grid, block, stream, *shared_bytes, cluster, *cooperative, attributes, self.releases_gil).into_pyobject(py)
+    }
+}
+
+impl Hash for LaunchShape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.config.hash(state);
+        // Equal streams have equal hashes: the legacy default stream has two handles.
+        self.stream.as_ref().map(|stream| stream.handle().max(1)).hash(state);
+        self.releases_gil.hash(state);
+    }
+}
+
+impl fmt::Display for LaunchShape {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.config)?;
+        if let Some(stream) = &self.stream {
+            write!(formatter, ", stream {:#x}", stream.handle())?;
+        }
+        if self.releases_gil { Ok(()) } else { formatter.write_str(", holding the GIL") }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for LaunchShape {
     type Error = PyErr;
 
     #[inline]
@@ -46,7 +104,7 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             if index < parts.len() { parts.get_borrowed_item(index).map(Some) } else { Ok(None) }
         };
         let stream = match optional(2)?.filter(|stream| !stream.is_none()) {
-            Some(stream) => Some(stream.extract::<StreamArgument>()?.0),
+            Some(stream) => Some(stream.extract::<StreamArgument>()?),
             None => None,
         };
         let shared_bytes = match optional(3)? {
@@ -54,28 +112,8 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             None => SharedBytes(0),
         };
         let (grid, block) = (parts.get_borrowed_item(0)?, parts.get_borrowed_item(1)?);
-        let config = config(&grid, &block, shared_bytes, None, false, Attributes::default())?;
-        Ok(Self { config, stream })
+        Self::new(&grid, &block, stream, shared_bytes, None, false, None, true)
     }
-}
-
-/// A configuration out of its parts.
-pub(super) fn config(
-    grid: &Bound<'_, PyAny>,
-    block: &Bound<'_, PyAny>,
-    shared_bytes: SharedBytes,
-    cluster: Option<&Bound<'_, PyAny>>,
-    cooperative: bool,
-    attributes: Attributes,
-) -> PyResult<LaunchConfig> {
-    Ok(LaunchConfig {
-        grid: extent("grid", grid)?,
-        block: extent("block", block)?,
-        shared_bytes: shared_bytes.0,
-        cluster: cluster.map(|cluster| extent("cluster", cluster)).transpose()?,
-        cooperative,
-        attributes: attributes.0,
-    })
 }
 
 /// An integer, or a tuple or list of up to three.
@@ -147,22 +185,4 @@ fn picklable_stream(py: Python<'_>, stream: Option<&Stream>) -> PyResult<Option<
         }
         stream => Ok(stream.map(Stream::handle)),
     }
-}
-
-/// The arguments of `configure` that make the same again.
-pub(super) fn state<'py>(
-    py: Python<'py>,
-    config: &LaunchConfig,
-    stream: Option<&Stream>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let sizes = |extent: Extent| <(u32, u32, u32)>::from(extent.sizes());
-    let (grid, block, cluster) = (sizes(config.grid), sizes(config.block), config.cluster.map(sizes));
-    let stream = picklable_stream(py, stream)?;
-    let attributes = attributes::dictionary(py, &config.attributes)?;
-    (grid, block, stream, config.shared_bytes, cluster, config.cooperative, attributes).into_pyobject(py)
-}
-
-/// Hashes a stream, so that equal ones have equal hashes: the legacy default stream has two handles.
-pub(super) fn hash_stream(stream: Option<&Stream>, state: &mut impl Hasher) {
-    stream.map(|stream| stream.handle().max(1)).hash(state);
 }

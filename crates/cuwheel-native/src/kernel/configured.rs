@@ -9,7 +9,6 @@ use std::mem::offset_of;
 use std::{ptr, slice};
 
 use cuwheel_device_array::Stream;
-use cuwheel_dispatcher::launch::LaunchConfig;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -18,7 +17,8 @@ use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, intern};
 use smallvec::SmallVec;
 
-use super::{attributes, configure};
+use super::attributes;
+use super::configure::LaunchShape;
 use crate::exception;
 
 /// Arguments of a call.
@@ -39,14 +39,8 @@ pub(super) trait Launcher: PyClass<Frozen = True> + Sync {
     /// Where the class of its configured objects is kept.
     fn class() -> &'static PyOnceLock<Py<PyType>>;
 
-    /// Launches with these arguments, on `stream` or on the one that follows from them.
-    fn launch(
-        &self,
-        py: Python<'_>,
-        config: &LaunchConfig,
-        stream: Option<&Stream>,
-        args: &Args<'_, '_>,
-    ) -> PyResult<()>;
+    /// Launches with these arguments.
+    fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()>;
 
     /// Whether both launch the same.
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool;
@@ -70,8 +64,7 @@ pub(super) struct ClassTexts {
 /// A launcher with the shape of its launches.
 pub(super) struct Configured<L> {
     pub(super) launcher: Py<L>,
-    pub(super) config: LaunchConfig,
-    pub(super) stream: Option<Stream>,
+    pub(super) shape: LaunchShape,
 }
 
 /// The same as an object of Python.
@@ -117,52 +110,52 @@ impl<L: Launcher> Configured<L> {
     }
 
     fn repr(&self) -> String {
-        let stream = self.stream.as_ref().map(|stream| format!(", stream {:#x}", stream.handle())).unwrap_or_default();
-        format!("<{} {} with {}{stream}>", L::TEXTS.class, self.launcher.get().label(), self.config)
+        format!("<{} {} with {}>", L::TEXTS.class, self.launcher.get().label(), self.shape)
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        self.config == other.config && self.stream == other.stream && L::is_same(&self.launcher, &other.launcher)
+        self.shape == other.shape && L::is_same(&self.launcher, &other.launcher)
     }
 
     fn hash(&self) -> u64 {
         let mut state = DefaultHasher::new();
         L::hash(&self.launcher, &mut state);
-        self.config.hash(&mut state);
-        configure::hash_stream(self.stream.as_ref(), &mut state);
+        self.shape.hash(&mut state);
         state.finish()
     }
 
     fn reduce(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let state = configure::state(py, &self.config, self.stream.as_ref())?;
-        (self.launcher.getattr(py, intern!(py, "configure"))?, state).into_py_any(py)
+        (self.launcher.getattr(py, intern!(py, "configure"))?, self.shape.state(py)?).into_py_any(py)
     }
 
     /// The attributes: names, docstrings, and what they are.
-    fn attributes() -> [(&'static CStr, &'static CStr, Attribute<L>); 8] {
+    fn attributes() -> [(&'static CStr, &'static CStr, Attribute<L>); 9] {
         type Sizes = (u32, u32, u32);
         [
             (L::TEXTS.member, L::TEXTS.member_doc, |this, py| this.launcher.clone_ref(py).into_py_any(py)),
             (c"grid", c"The number of blocks along x, y and z.", |this, py| {
-                Sizes::from(this.config.grid.sizes()).into_py_any(py)
+                Sizes::from(this.shape.config.grid.sizes()).into_py_any(py)
             }),
             (c"block", c"The number of threads in each block along x, y and z.", |this, py| {
-                Sizes::from(this.config.block.sizes()).into_py_any(py)
+                Sizes::from(this.shape.config.block.sizes()).into_py_any(py)
             }),
             (c"stream", c"The handle of the stream that was named, or None.", |this, py| {
-                this.stream.as_ref().map(Stream::handle).into_py_any(py)
+                this.shape.stream.as_ref().map(Stream::handle).into_py_any(py)
             }),
             (c"shared_bytes", c"Bytes of dynamic shared memory for each block.", |this, py| {
-                this.config.shared_bytes.into_py_any(py)
+                this.shape.config.shared_bytes.into_py_any(py)
             }),
             (c"cluster", c"The number of blocks in each cluster along x, y and z, or None.", |this, py| {
-                this.config.cluster.map(|cluster| Sizes::from(cluster.sizes())).into_py_any(py)
+                this.shape.config.cluster.map(|cluster| Sizes::from(cluster.sizes())).into_py_any(py)
             }),
             (c"cooperative", c"Whether all blocks run at the same time.", |this, py| {
-                this.config.cooperative.into_py_any(py)
+                this.shape.config.cooperative.into_py_any(py)
             }),
             (c"attributes", c"What else the driver is told, a dictionary.", |this, py| {
-                attributes::dictionary(py, &this.config.attributes)?.into_py_any(py)
+                attributes::dictionary(py, &this.shape.config.attributes)?.into_py_any(py)
+            }),
+            (c"release_gil", c"Whether other threads of Python run while the driver is called.", |this, py| {
+                this.shape.releases_gil.into_py_any(py)
             }),
         ]
     }
@@ -280,9 +273,8 @@ unsafe extern "C" fn called_with_array<L: Launcher>(
         let this = configured::<L>(this);
         let args: &Args<'_, '_> = if count == 0 { &[] } else { slice::from_raw_parts(arguments.cast(), count) };
         let launched = match Borrowed::from_ptr_or_opt(py, names) {
-            None => this.launcher.get().launch(py, &this.config, this.stream.as_ref(), args),
-            Some(names) => refuse_names::<L>(&names)
-                .and_then(|()| this.launcher.get().launch(py, &this.config, this.stream.as_ref(), args)),
+            None => this.launcher.get().launch(py, &this.shape, args),
+            Some(names) => refuse_names::<L>(&names).and_then(|()| this.launcher.get().launch(py, &this.shape, args)),
         };
         match launched {
             Ok(()) => py.None().into_ptr(),
@@ -313,7 +305,7 @@ unsafe extern "C" fn called_with_tuple<L: Launcher>(
             }
             let args = Borrowed::from_ptr(py, arguments).cast::<PyTuple>()?;
             let this = configured::<L>(this);
-            this.launcher.get().launch(py, &this.config, this.stream.as_ref(), &self::arguments(&args))?;
+            this.launcher.get().launch(py, &this.shape, &self::arguments(&args))?;
             Ok(py.None())
         })
     }

@@ -2,9 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash as _};
 
-use cuwheel_device_array::{Device, Stream};
+use cuwheel_device_array::Device;
 use cuwheel_dispatcher::compile::Source;
-use cuwheel_dispatcher::launch::{LaunchConfig, Signature};
+use cuwheel_dispatcher::launch::Signature;
 use cuwheel_dispatcher::specialize::{Spellings, Template};
 use cuwheel_exchange::{StreamArgument, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::argument_type::ArgumentType;
 use super::attributes::Attributes;
 use super::compile::{self, Directories, Settings, SourceArgument, Texts};
-use super::configure::{self, Key, SharedBytes};
+use super::configure::{LaunchShape, SharedBytes};
 use super::configured::{self, Args, ClassTexts, Configured, Launcher};
 use super::module::PyModuleOfKernels;
 use super::overload::{Overloads, Typed};
@@ -125,22 +125,22 @@ impl Dispatcher {
         Ok(Self { maker, overloads: Overloads::new() })
     }
 
-    fn __getitem__(slf: Bound<'_, Self>, key: Key) -> PyResult<Bound<'_, PyAny>> {
+    fn __getitem__(slf: Bound<'_, Self>, shape: LaunchShape) -> PyResult<Bound<'_, PyAny>> {
         let py = slf.py();
-        Configured { launcher: slf.unbind(), config: key.config, stream: key.stream }.into_object(py)
+        Configured { launcher: slf.unbind(), shape }.into_object(py)
     }
 
     /// Return the dispatcher with the shape of its launches, to be called with the arguments.
     ///
     /// Args:
-    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes: As for `Kernel.configure`.
+    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes, release_gil: As for `Kernel.configure`.
     ///
     /// Raises:
     ///     What `Kernel.configure` raises.
     #[pyo3(signature = (grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None, cooperative = false,
-                        attributes = None),
+                        attributes = None, release_gil = true),
            text_signature = "($self, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
-                             attributes=None)")]
+                             attributes=None, release_gil=True)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn configure<'py>(
         slf: Bound<'py, Self>,
@@ -151,25 +151,27 @@ impl Dispatcher {
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
         attributes: Option<Attributes>,
+        release_gil: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let attributes = attributes.unwrap_or_default();
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
+        let cluster = cluster.as_ref();
+        let shape =
+            LaunchShape::new(&grid, &block, stream, shared_bytes, cluster, cooperative, attributes, release_gil)?;
         let py = slf.py();
-        Configured { launcher: slf.unbind(), config, stream: stream.map(|stream| stream.0) }.into_object(py)
+        Configured { launcher: slf.unbind(), shape }.into_object(py)
     }
 
     /// Launch the overload for the arguments once.
     ///
     /// Args:
     ///     args: The arguments of the kernel, a tuple.
-    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes: As for `Kernel.configure`.
+    ///     grid, block, stream, shared_bytes, cluster, cooperative, attributes, release_gil: As for `Kernel.configure`.
     ///
     /// Raises:
     ///     What calling a configured dispatcher raises.
     #[pyo3(signature = (args, *, grid, block, stream = None, shared_bytes = SharedBytes(0), cluster = None,
-                        cooperative = false, attributes = None),
+                        cooperative = false, attributes = None, release_gil = true),
            text_signature = "($self, args, *, grid, block, stream=None, shared_bytes=0, cluster=None, cooperative=False, \
-                             attributes=None)")]
+                             attributes=None, release_gil=True)")]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
     fn launch(
         &self,
@@ -181,11 +183,12 @@ impl Dispatcher {
         cluster: Option<Bound<'_, PyAny>>,
         cooperative: bool,
         attributes: Option<Attributes>,
+        release_gil: bool,
     ) -> PyResult<()> {
-        let attributes = attributes.unwrap_or_default();
-        let config = configure::config(&grid, &block, shared_bytes, cluster.as_ref(), cooperative, attributes)?;
-        let stream = stream.map(|stream| stream.0);
-        Launcher::launch(self, args.py(), &config, stream.as_ref(), &configured::arguments(args))
+        let cluster = cluster.as_ref();
+        let shape =
+            LaunchShape::new(&grid, &block, stream, shared_bytes, cluster, cooperative, attributes, release_gil)?;
+        Launcher::launch(self, args.py(), &shape, &configured::arguments(args))
     }
 
     /// Return the overload for the arguments, compiled if there is none. Nothing is launched.
@@ -412,17 +415,11 @@ Raises:
     }
 
     #[inline]
-    fn launch(
-        &self,
-        py: Python<'_>,
-        config: &LaunchConfig,
-        stream: Option<&Stream>,
-        args: &Args<'_, '_>,
-    ) -> PyResult<()> {
+    fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()> {
         let mut typed = Typed::new();
         self.look_at(py, args, &mut typed)?;
         let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
-        place::launch(py, &overload.kernel.get().kernel, config, stream, args, Some(&mut typed.found))
+        place::launch_found(py, &overload.kernel.get().kernel, shape, args, &mut typed.found)
     }
 
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {

@@ -1,6 +1,6 @@
 //! One argument into its parameter.
 
-use cuwheel_device_array::{Array, ArrayView, stream};
+use cuwheel_device_array::{Array, ArrayView, Stream, stream};
 use cuwheel_dispatcher::launch::{
     Argument, ArgumentError, Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement,
 };
@@ -37,34 +37,67 @@ pub(super) struct Packing<'a, 'py> {
     pub(super) arguments: Arguments,
     pub(super) placement: Placement,
     pub(super) streams: ProducerStream,
-    /// Shares of arrays whose owner does not keep their memory, if there are any.
-    pub(super) shares: Option<Box<Vec<Array>>>,
+    /// Shares of arrays whose owner does not keep their memory.
+    pub(super) shares: Vec<Array>,
 }
 
-impl Packing<'_, '_> {
-    /// Puts a value where its parameter is. What is `known` of it is not looked at again.
+impl<'a, 'py> Packing<'a, 'py> {
+    /// A launch without parameters so far. Apart from what clears the room for them, so that the room is where they stay.
+    #[inline]
+    pub(super) fn new(py: Python<'py>, kernel: &'a Kernel, stream: Option<Stream>, args: &'a Args<'a, 'py>) -> Self {
+        let (arguments, placement) = (Arguments::empty(), Placement::new(stream));
+        Self { py, kernel, args, arguments, placement, streams: ProducerStream::default(), shares: Vec::new() }
+    }
+
+    /// Puts a value where its parameter is.
     #[inline]
     pub(super) fn add(
         &mut self,
         position: usize,
         parameter: &Parameter,
         value: Borrowed<'_, '_, PyAny>,
-        known: Option<&mut Found<'_, '_>>,
     ) -> PyResult<()> {
-        let own = match known {
-            Some(Found::Foreign(array)) => return self.add_known(position, parameter, array),
-            Some(Found::Own(own)) => Some(*own),
-            Some(Found::Value) | None => DeviceArray::known(value),
-        };
-        if let Some(own) = own {
-            let view: &ArrayView = &own.get().array;
-            if let Err(error) = self.arguments.set_array(parameter, view) {
-                return Err(refused(self.py, self.kernel, position, parameter, error));
-            }
-            // The memory may be used on another stream than the one that this thread works on.
-            let added = self.placement.add_worked_on(view, view.stream(), || stream::current(view.device()));
-            return added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args));
+        match DeviceArray::known(value) {
+            Some(own) => self.add_own(position, parameter, own),
+            None => self.add_other(position, parameter, value),
         }
+    }
+
+    /// The same with a value that was looked at.
+    #[inline]
+    pub(super) fn add_found(
+        &mut self,
+        position: usize,
+        parameter: &Parameter,
+        value: Borrowed<'_, '_, PyAny>,
+        found: &mut Found<'_, '_>,
+    ) -> PyResult<()> {
+        match found {
+            Found::Own(own) => self.add_own(position, parameter, *own),
+            Found::Foreign(array) => {
+                self.add_array(position, parameter, array)?;
+                self.shares.extend(array.take_share());
+                Ok(())
+            }
+            Found::Value => self.add(position, parameter, value),
+        }
+    }
+
+    /// One of our own arrays.
+    #[inline]
+    fn add_own(&mut self, position: usize, parameter: &Parameter, own: Borrowed<'_, '_, DeviceArray>) -> PyResult<()> {
+        let view: &ArrayView = &own.get().array;
+        if let Err(error) = self.arguments.set_array(parameter, view) {
+            return Err(refused(self.py, self.kernel, position, parameter, error));
+        }
+        // The memory may be used on another stream than the one that this thread works on.
+        let added = self.placement.add_worked_on(view, view.stream(), || stream::current(view.device()));
+        added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
+    }
+
+    /// A number, or an array of another library. Apart, so that launches without need no room for it.
+    #[inline(never)]
+    fn add_other(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         match parameter.kind {
             ParameterType::Pointer { .. } | ParameterType::View { .. } => self.add_foreign(position, parameter, value),
             ParameterType::Scalar(dtype) => {
@@ -99,8 +132,8 @@ impl Packing<'_, '_> {
         }
     }
 
-    /// An array of another library. Apart, so that launches without need no room for it.
-    #[inline(never)]
+    /// An array of another library.
+    #[inline]
     fn add_foreign(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         let Self { py, kernel, args, arguments, placement, streams, .. } = self;
         let described = describe_for_work(&value, streams, |array, stream| {
@@ -135,15 +168,7 @@ impl Packing<'_, '_> {
         // Code of Python may have run.
         self.streams.forget();
         self.add_array(position, parameter, &array)?;
-        self.share(array.into_share());
-        Ok(())
-    }
-
-    /// One that was looked at. Apart, so that what it shares with the others stays a part of these.
-    #[inline(never)]
-    fn add_known(&mut self, position: usize, parameter: &Parameter, array: &mut AnyArray<'_, '_>) -> PyResult<()> {
-        self.add_array(position, parameter, array)?;
-        self.share(array.take_share());
+        self.shares.extend(array.into_share());
         Ok(())
     }
 
@@ -154,11 +179,6 @@ impl Packing<'_, '_> {
         }
         let added = self.placement.add(array, array.stream());
         added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
-    }
-
-    #[cold]
-    fn share(&mut self, share: Option<Array>) {
-        self.shares.get_or_insert_default().extend(share);
     }
 
     /// Which argument a message is about.

@@ -1,55 +1,66 @@
 //! A launch out of the arguments of a call.
 
-use cuwheel_device_array::{Device, Stream, hold_until};
-use cuwheel_dispatcher::launch::{Arguments, Kernel, LaunchConfig, Placement, Signature};
-use cuwheel_exchange::{AnyArray, ProducerStream, exception_of};
+use cuwheel_device_array::{Device, hold_until};
+use cuwheel_dispatcher::launch::{Kernel, Parameter, Signature};
+use cuwheel_exchange::{AnyArray, exception_of};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::configure::LaunchShape;
 use super::configured::Args;
 use super::pack::{Found, Packing};
 use super::source;
 use crate::devicearray::DeviceArray;
 use crate::exception;
 
-/// Launches a kernel with `args`, on `stream` or on the one that the arrays' producers work on. `found` is what is known of the
-/// arguments, if they were looked at.
+/// Launches a kernel with `args`, on the stream of `shape` or on the one that the arrays' producers work on.
 #[inline]
-pub(super) fn launch(
+pub(super) fn launch(py: Python<'_>, kernel: &Kernel, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()> {
+    launch_by(py, kernel, shape, args, |packing, position, parameter, value| packing.add(position, parameter, value))
+}
+
+/// The same with what was found when the arguments were looked at.
+#[inline]
+pub(super) fn launch_found(
     py: Python<'_>,
     kernel: &Kernel,
-    config: &LaunchConfig,
-    stream: Option<&Stream>,
+    shape: &LaunchShape,
     args: &Args<'_, '_>,
-    mut found: Option<&mut [Found<'_, '_>]>,
+    found: &mut [Found<'_, '_>],
+) -> PyResult<()> {
+    launch_by(py, kernel, shape, args, |packing, position, parameter, value| match found.get_mut(position) {
+        Some(found) => packing.add_found(position, parameter, value, found),
+        None => packing.add(position, parameter, value),
+    })
+}
+
+#[inline]
+fn launch_by<'a, 'py>(
+    py: Python<'py>,
+    kernel: &'a Kernel,
+    shape: &LaunchShape,
+    args: &'a Args<'a, 'py>,
+    mut add: impl FnMut(&mut Packing<'a, 'py>, usize, &Parameter, Borrowed<'a, 'py, PyAny>) -> PyResult<()>,
 ) -> PyResult<()> {
     let signature = kernel.signature().map_err(|error| exception_of(py, error))?;
     let parameters = signature.parameters();
     if args.len() != parameters.len() {
         return Err(wrong_count(py, kernel, signature, args.len()));
     }
-    let mut packing = Packing {
-        py,
-        kernel,
-        args,
-        arguments: Arguments::empty(),
-        placement: Placement::new(stream.cloned()),
-        streams: ProducerStream::default(),
-        shares: None,
-    };
+    let mut packing = Packing::new(py, kernel, shape.stream.clone(), args);
     packing.arguments.clear_for(signature);
     for (position, (parameter, value)) in parameters.iter().zip(args).enumerate() {
-        let known = found.as_deref_mut().and_then(|found| found.get_mut(position));
-        packing.add(position, parameter, *value, known)?;
+        add(&mut packing, position, parameter, *value)?;
     }
     let Packing { arguments, placement, .. } = &packing;
     let launch = || {
         // SAFETY: the arrays are alive, since the caller has their owners or shares of them, and work that ends their memory
         // is behind the launch on its stream. What the kernel does with them is for who wrote it; who names a stream by a
         // number vouches for it.
-        unsafe { placement.launch(kernel, arguments, config) }
+        unsafe { placement.launch(kernel, arguments, &shape.config) }
     };
-    let mark = py.detach(launch).map_err(|error| exception_of(py, error))?;
+    let launched = if shape.releases_gil { py.detach(launch) } else { launch() };
+    let mark = launched.map_err(|error| exception_of(py, error))?;
     if let Some(mark) = mark {
         let owners: Vec<Py<PyAny>> = args.iter().map(|value| Bound::clone(value).unbind()).collect();
         hold_until(mark, Box::new((owners, packing.shares)));

@@ -104,7 +104,7 @@ fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Packed> {
         // The lowest bytes, in the order of this machine, which is that of the device.
         fits.then(|| match dtype {
             DType::Int64 | DType::UInt64 => packed(&number.to_le_bytes()),
-            #[expect(clippy::cast_possible_truncation, reason = "it was found to fit")]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was found to fit")]
             _ => packed(&(number as u32).to_le_bytes()),
         })
     }
