@@ -97,6 +97,18 @@ impl Arguments {
         }
     }
 
+    /// Sets words, one behind the other, from `offset_bytes` on.
+    ///
+    /// # Panics
+    /// If they lie outside.
+    #[inline]
+    pub fn set_words(&mut self, offset_bytes: usize, words: &[u64]) {
+        let place = &mut self.bytes_mut()[offset_bytes..offset_bytes + size_of_val(words)];
+        for (place, word) in place.as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_ne_bytes();
+        }
+    }
+
     /// The packed values.
     #[inline]
     pub fn bytes(&self) -> &[u8] {

@@ -126,26 +126,26 @@ unsafe fn called(
     names: *mut ffi::PyObject,
     body: impl for<'py> FnOnce(&Bound<'py, PyAny>, &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>>,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the thread is attached, so that the interpreter is there; the caller keeps `this` and `names` alive, and as
-    // many arguments as it says, each a pointer as a `Borrowed` is.
+    // SAFETY: the thread is attached; the caller keeps `this` and `names` alive, and as many arguments as it says, each a
+    // pointer as a `Borrowed` is. PyO3 is not told that the thread is attached, which takes time: a reference that is dropped
+    // here goes at the latest with the next launch, or the next call of PyO3's.
     unsafe {
-        Python::attach_unchecked(|py| {
-            let this = Borrowed::from_ptr(py, this);
-            let names = Borrowed::from_ptr_or_opt(py, names);
-            let positional = usize::try_from(count).unwrap_or_default();
-            let by_name = names.map_or(0, |names| names.cast::<PyTuple>().map_or(0, |names| names.len()));
-            let all: &[Borrowed<'_, '_, PyAny>] = match positional + by_name {
-                0 => &[],
-                count => slice::from_raw_parts(arguments.cast(), count),
-            };
-            match body(&this, &Given { all, positional, names: names.as_deref() }) {
-                Ok(result) => result.into_ptr(),
-                Err(error) => {
-                    error.restore(py);
-                    ptr::null_mut()
-                }
+        let py = Python::assume_attached();
+        let this = Borrowed::from_ptr(py, this);
+        let names = Borrowed::from_ptr_or_opt(py, names);
+        let positional = usize::try_from(count).unwrap_or_default();
+        let by_name = names.map_or(0, |names| names.cast::<PyTuple>().map_or(0, |names| names.len()));
+        let all: &[Borrowed<'_, '_, PyAny>] = match positional + by_name {
+            0 => &[],
+            count => slice::from_raw_parts(arguments.cast(), count),
+        };
+        match body(&this, &Given { all, positional, names: names.as_deref() }) {
+            Ok(result) => result.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                ptr::null_mut()
             }
-        })
+        }
     }
 }
 

@@ -192,10 +192,7 @@ impl Packing<'_> {
         let Some(first) = self.parameters.as_slice().first().filter(|_| words.len() == count) else {
             return Err(Reason::Argument.into());
         };
-        let offset_bytes = first.offset_bytes;
-        for (index, word) in words.iter().enumerate() {
-            self.arguments.set_at(offset_bytes + index * size_of::<u64>(), &word.to_ne_bytes());
-        }
+        self.arguments.set_words(first.offset_bytes, words);
         // One past the last: all of them are there, since the plan has as many.
         self.parameters = self.parameters.as_slice().get(count..).ok_or(Reason::Type)?.iter();
         Ok(())
