@@ -262,3 +262,41 @@ def test_what_will_not_work_is_not_tried_again(run):
     configured(a)
     assert len(asked) == 1 and stats()[0] == 0
     """)
+
+
+def test_producers_are_asked_once_for_each_call(run):
+    run("""
+    import cuwheel, dlpack
+    from numba.cuda.typing.typeof import typeof_impl
+    described, current = [], dlpack.stream(0)
+    def view(an_object, out):
+        described.append(an_object)
+        return dlpack.view(an_object, out)
+    table = dlpack.Table(managed_from_object=dlpack.managed, view_from_object=view, current_work_stream=current)
+    a = cuwheel.zeros((4, 6), "float32")
+    # The table says all of an array of torch.
+    methods = {"__dlpack__": lambda self, **options: a.__dlpack__(**options), "__dlpack_device__": lambda self: (2, 0)}
+    Foreign = table.type(__module__="torch", **methods)
+    two = types.Array(types.float32, 2, "C")
+    typeof_impl.register(Foreign)(lambda value, context: two)
+    arrays = [Foreign() for _ in range(3)]
+    for each in arrays:
+        each.tensor = dlpack.tensor_of(a)
+    dispatcher, overload = kernel(two, two, two)
+    configured = dispatcher[1, 32]
+    for _ in range(3):
+        configured(*arrays)
+    driver.reset()
+    described.clear(), current.asked.clear()
+    native, _ = stats()
+    configured(*arrays)
+    assert (described, len(current.asked), stats()[0]) == (arrays, 1, native + 1)
+    words = driver.report()["launches"][0]["parameters"]
+    assert words[:9] == words[9:18] == words[18:], words
+    assert [int.from_bytes(bytes.fromhex(word), "little") for word in words[2:9]] == [24, 4, a.pointer, 4, 6, 24, 4]
+    # Another shape the next time is another shape for the kernel.
+    arrays[1].tensor = dlpack.tensor_of(a, shape=(2, 3), strides=(3, 1))
+    configured(*arrays)
+    words = driver.report()["launches"][1]["parameters"][9:18]
+    assert [int.from_bytes(bytes.fromhex(word), "little") for word in words[2:9]] == [6, 4, a.pointer, 2, 3, 12, 4]
+    """)

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use cuwheel_device_array::{Array, ArrayView, Described, MemoryKind, Stream, stream};
+use cuwheel_device_array::{Array, ArrayView, Described, Device, MemoryKind, Stream, stream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -83,7 +83,24 @@ pub struct ProducerStream {
     known: Option<(Table, DLDevice, Option<Stream>)>,
 }
 
+/// Whom to ask for the stream of an array that was described.
+#[derive(Debug, Clone, Copy)]
+pub struct Producing {
+    table: Table,
+    device: DLDevice,
+}
+
 impl ProducerStream {
+    /// The stream that an array's producer works on, on the device of the array.
+    ///
+    /// # Errors
+    /// What the producer raises.
+    #[inline]
+    pub fn stream(&mut self, py: Python<'_>, producing: &Producing, device: Device) -> PyResult<Stream> {
+        let stream = self.of(py, producing.table, producing.device)?;
+        Ok(stream.map_or_else(|| stream::current(device), Stream::clone))
+    }
+
     /// Asks again the next time.
     #[inline]
     pub fn forget(&mut self) {
@@ -138,20 +155,30 @@ pub fn describe_for_work<R>(
 /// What `read` makes of the description of an array in the exchange table of its class; `None` if there is no such table,
 /// or the table does not describe arrays.
 ///
-/// Streams are not asked for, nor is it looked at whether the array is lazily conjugated or negated: this is for who wants
-/// to know what type of array it is, and does not touch its memory.
+/// Streams are not asked for: this is for who wants to know what type of array it is, and does not touch its memory. For who
+/// does later, with what `read` has noted, it is told whom to ask for the stream; unless the array is in host memory, or may
+/// be lazily conjugated or negated, which is not looked at here.
 ///
 /// # Errors
 /// What the producer raises; `BufferError` if this library has no such arrays.
 #[inline]
-pub fn describe<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(&Described<'_>) -> R) -> PyResult<Option<R>> {
-    let Some(table) = known_of(object)?.table else { return Ok(None) };
+pub fn describe<R>(
+    object: &Bound<'_, PyAny>,
+    read: impl FnOnce(&Described<'_>, Option<Producing>) -> R,
+) -> PyResult<Option<R>> {
+    let known = known_of(object)?;
+    let Some(table) = known.table else { return Ok(None) };
     let mut place = MaybeUninit::uninit();
     let Some(description) = table.view(object, &mut place) else { return Ok(None) };
+    let description = description?;
     let mut c_order = None;
     // SAFETY: as in `through_table` below.
-    match unsafe { tensor::described(description?, DlpackFlags::empty(), &mut c_order) } {
-        Ok(described) => Ok(Some(read(&described))),
+    match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
+        Ok(described) => {
+            let may_be_used = described.kind() != MemoryKind::Host && !import::may_be_lazy_view(known, &described);
+            let producing = may_be_used.then_some(Producing { table, device: description.device });
+            Ok(Some(read(&described, producing)))
+        }
         Err(error) => Err(error::exception(object.py(), *error)),
     }
 }

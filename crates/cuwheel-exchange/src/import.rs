@@ -270,11 +270,14 @@ fn located(py: Python<'_>, described: Described<'_>) -> PyResult<ArrayView> {
 /// its elements, or has one element.
 #[inline]
 pub(crate) fn refuse_lazy_view(object: &Bound<'_, PyAny>, known: Known, described: &Described<'_>) -> PyResult<()> {
+    if may_be_lazy_view(known, described) { refuse_if_lazy(object) } else { Ok(()) }
+}
+
+/// Whether an array may be lazily conjugated or negated, as far as its description tells.
+#[inline]
+pub(crate) fn may_be_lazy_view(known: Known, described: &Described<'_>) -> bool {
     let elements = described.elements();
-    if known.has_lazy_views && may_be_lazy(described.dtype(), elements.is_single(), elements.is_c_contiguous()) {
-        return refuse_if_lazy(object);
-    }
-    Ok(())
+    known.has_lazy_views && may_be_lazy(described.dtype(), elements.is_single(), elements.is_c_contiguous())
 }
 
 /// As [`refuse_lazy_view`], for an array that is there already.

@@ -42,7 +42,7 @@ mod table;
 mod tensor;
 pub mod timing;
 
-pub use any_array::{AnyArray, OwnedArray, ProducerStream, describe, describe_for_work};
+pub use any_array::{AnyArray, OwnedArray, ProducerStream, Producing, describe, describe_for_work};
 pub use cuda_interface::cuda_array_interface;
 /// What an [`AnyArray`] dereferences to: address, shape, strides, data type, device and stream, without Python.
 pub use cuwheel_device_array::ArrayView;

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::class::Dispatcher;
 use super::launch_state;
 use crate::exception;
+use crate::numba_launch::DescribedArrays;
 
 /// The codes of the arguments' types; `None` where a type is not known. Up to 16 need no memory of their own.
 type Codes = SmallVec<[Option<TypeCode>; 16]>;
@@ -43,17 +44,19 @@ pub(super) fn cuda_call<'py>(
     Call { dispatcher, can_compile, arguments, keywords }.resolve(config)
 }
 
-/// The object that was inserted for arguments of these types, if it is known without running Python code.
+/// The object that was inserted for arguments of these types, if it is known without running Python code. What producers tell
+/// of their arrays for it is noted in `described`.
 pub(crate) fn known_overload<'py>(
     dispatcher: &Bound<'py, Dispatcher>,
     arguments: &Bound<'py, PyTuple>,
+    described: &mut DescribedArrays,
 ) -> Option<Bound<'py, PyAny>> {
     let (py, this) = (dispatcher.py(), dispatcher.get());
     let mut codes = Codes::new();
     if !arguments.is_empty() {
         let type_of = this.known_type_of()?;
         for argument in arguments.iter_borrowed() {
-            codes.push(Some(type_of.known_code(&argument)?));
+            codes.push(Some(type_of.known_code(&argument, described)?));
         }
     }
     match choose(py, this, &codes, this.can_compile_now()).ok()? {

@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use std::num::NonZeroU8;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use cuwheel_device_array::Described;
 use cuwheel_dispatcher::{Fingerprint, Item, Layout, Memo, TypeCode};
+use cuwheel_exchange::Producing;
 use cuwheel_numpy::{Array, Kind, Scalar};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
@@ -20,6 +22,7 @@ use super::device_array;
 use super::exchange_types::{self, ExchangeType};
 use super::fingerprint::{self, Reader, Refusal, class_pointer};
 use crate::class_notes::ClassNotes;
+use crate::numba_launch::{DescribedArray, DescribedArrays};
 use crate::object_memo::{Entry, ObjectMemo};
 use crate::{exception, number, numpy};
 
@@ -219,8 +222,9 @@ impl TypeOf {
         self.omitted.bind(py)
     }
 
-    /// The code of the type of an argument, if it is known without running Python code.
-    pub(super) fn known_code(&self, value: &Bound<'_, PyAny>) -> Option<TypeCode> {
+    /// The code of the type of an argument, if it is known without running Python code. What its producer tells of an array for
+    /// it is noted in `described`.
+    pub(super) fn known_code(&self, value: &Bound<'_, PyAny>, described: &mut DescribedArrays) -> Option<TypeCode> {
         let (py, class) = (value.py(), value.get_type_ptr());
         if class == class_pointer::<PyInt>(py) {
             return Some(self.numbers[INT64]);
@@ -237,8 +241,11 @@ impl TypeOf {
         match self.classes.get(class).map(Note::read)? {
             Note::KeepsType => KEPT_TYPES.try_with(|memo| memo.borrow().get(value).copied()).ok().flatten(),
             Note::Exchange => {
-                let described = cuwheel_exchange::describe(value, ExchangeType::new).ok()??;
-                exchange_types::get(self, value, described)
+                let read = |array: &Described<'_>, producing: Option<Producing>| {
+                    described.extend(DescribedArray::new(value, array, producing));
+                    ExchangeType::new(array)
+                };
+                exchange_types::get(self, value, cuwheel_exchange::describe(value, read).ok()??)
             }
             Note::Number(number) => Some(self.numbers[usize::from(number)]),
             Note::Opaque | Note::Looked => None,
@@ -353,7 +360,7 @@ impl TypeOf {
     /// The code of the type of an array that an exchange table describes: what Python says of one, it says of all that have
     /// the same class, elements, number of dimensions and layout.
     fn code_of_exchange(&self, dispatcher: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<TypeCode> {
-        let described = match cuwheel_exchange::describe(value, ExchangeType::new) {
+        let described = match cuwheel_exchange::describe(value, |array, _| ExchangeType::new(array)) {
             Ok(Some(described)) => described,
             Err(error) if !exception::is_ordinary(value.py(), &error) => return Err(error),
             Ok(None) | Err(_) => return Ok(ask(dispatcher, value)?.code),

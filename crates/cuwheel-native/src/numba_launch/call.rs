@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyListMethods, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
+use super::described::DescribedArrays;
 use super::method;
 use super::released::Released;
 use super::stats;
@@ -82,11 +83,12 @@ impl NativeCall {
             return None;
         }
         let tuple = args.cast_exact::<PyTuple>().ok()?;
+        let mut described = DescribedArrays::new();
         let kernel = if is(attributes, intern!(py, "_specialized"))? {
             let overloads = field(attributes, intern!(py, "overloads"))?;
             overloads.cast_exact::<PyDict>().ok()?.iter().next()?.1
         } else {
-            known_overload(dispatcher, &tuple)?
+            known_overload(dispatcher, &tuple, &mut described)?
         };
         let of_kernel = attributes_of(&kernel)?;
         if is(&of_kernel, intern!(py, "launch_config_sensitive"))? {
@@ -112,7 +114,7 @@ impl NativeCall {
             shared_bytes: shared_bytes.as_borrowed(),
         };
         let launch: &NativeLaunch = launch.get();
-        Some(launch.launch(py, &call, Mode::NothingNew))
+        Some(launch.launch(py, &call, Mode::NothingNew, &described))
     }
 
     /// `call` of the dispatcher's class, bound to the dispatcher.

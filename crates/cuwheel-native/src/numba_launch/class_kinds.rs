@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
 
-use super::pack::Words;
+use super::described::Words;
 use crate::class_notes::ClassNotes;
 use crate::exception;
 

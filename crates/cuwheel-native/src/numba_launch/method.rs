@@ -154,7 +154,7 @@ fn launched<'py>(this: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult<B
     let this = this.cast::<NativeLaunch>()?.get();
     let result = match (given.all, given.names) {
         (&[args, grid, block, stream, shared_bytes], None) => {
-            this.launch(py, &Call { args, grid, block, stream, shared_bytes }, Mode::Ask)
+            this.launch(py, &Call { args, grid, block, stream, shared_bytes }, Mode::Ask, &[])
         }
         _ => Err(Reason::Call.into()),
     };

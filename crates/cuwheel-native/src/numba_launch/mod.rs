@@ -7,6 +7,7 @@
 
 mod call;
 mod class_kinds;
+mod described;
 mod in_context;
 mod method;
 mod pack;
@@ -25,6 +26,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyListMethods, PyTuple};
 use pyo3::{ffi, intern};
 
 use class_kinds::Classes;
+pub(crate) use described::{DescribedArray, DescribedArrays};
 use in_context::{Contexts, InContext};
 use pack::{Packing, Producers};
 use plan::Plan;
@@ -146,7 +148,13 @@ enum Mode {
 
 impl NativeLaunch {
     /// Launches, or says why not.
-    fn launch(&self, py: Python<'_>, call: &Call<'_, '_>, mode: Mode) -> Result<(), Fallback> {
+    fn launch(
+        &self,
+        py: Python<'_>,
+        call: &Call<'_, '_>,
+        mode: Mode,
+        described: &[DescribedArray],
+    ) -> Result<(), Fallback> {
         self.check(py, mode)?;
         let plan = self.plan.as_ref().ok_or(Reason::Type)?;
         let args = call.args.cast_exact::<PyTuple>().map_err(|_| Reason::Call)?;
@@ -163,6 +171,7 @@ impl NativeLaunch {
             parameters: plan.signature.parameters().iter(),
             producers: Producers::new(),
             streams: ProducerStream::default(),
+            described,
         };
         for (step, value) in plan.steps.iter().zip(args.iter_borrowed()) {
             packing.add(step, value)?;

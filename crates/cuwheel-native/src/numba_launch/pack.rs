@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use cuwheel_device_array::{Device, MemoryKind, Stream};
+use cuwheel_device_array::{Device, Stream};
 use cuwheel_dispatcher::launch::{Arguments, Parameter};
 use cuwheel_exchange::{ProducerStream, describe_for_work};
 use pyo3::prelude::*;
@@ -11,13 +11,11 @@ use pyo3::{ffi, intern};
 use smallvec::SmallVec;
 
 use super::class_kinds::{self, ClassKind, Classes};
+use super::described::{self, DescribedArray, Words};
 use super::plan::{Step, WORDS_BEFORE_SHAPE, has_items};
 use super::stats::Reason;
 use super::{Fallback, Mode, strided_view};
 use crate::object_memo::{Entry, ObjectMemo};
-
-/// The words of an array: those of two dimensions need no memory of their own.
-pub(super) type Words = SmallVec<[u64; WORDS_BEFORE_SHAPE + 4]>;
 
 /// Where arrays are, and the streams that their producers work on; `None` for those that nobody works on.
 pub(super) type Producers = SmallVec<[(Device, Option<Stream>); 4]>;
@@ -37,6 +35,8 @@ pub(super) struct Packing<'a> {
     /// What the launch has to wait for.
     pub(super) producers: Producers,
     pub(super) streams: ProducerStream,
+    /// Arrays that were described in this call, if no other code has run since.
+    pub(super) described: &'a [DescribedArray],
 }
 
 impl Packing<'_> {
@@ -224,25 +224,30 @@ impl Packing<'_> {
         if self.mode == Mode::Ask {
             // Code of Python may have run.
             self.streams.forget();
+        } else if let Some(array) = self.described.iter().find(|array| array.is_of(value)) {
+            let stream = self.streams.stream(value.py(), &array.producing, array.device);
+            let stream = stream.map_err(|error| raised(value, error))?;
+            self.wait_for(array.device, stream);
+            return self.words(ndim, &array.words);
         }
-        let mut words = Words::new();
         let described = describe_for_work(value, &mut self.streams, |array, stream| {
-            let elements = array.elements();
-            let itemsize = array.dtype().size_bytes().filter(|_| array.kind() == MemoryKind::Device)?;
-            words.extend([0, 0, elements.size() as u64, itemsize as u64, array.pointer()]);
-            words.extend(elements.shape().iter().map(|size| size.cast_unsigned()));
-            let in_bytes = |stride: &i64| stride.wrapping_mul(itemsize.cast_signed() as i64).cast_unsigned();
-            words.extend(elements.strides().iter().map(in_bytes));
-            let producer = (array.device(), Some(stream.clone()));
-            if self.producers.last() != Some(&producer) {
-                self.producers.push(producer);
-            }
-            Some(())
+            Some((described::words(array)?, array.device(), stream.clone()))
         });
         match described {
-            Ok(Some(Some(()))) => self.words(ndim, &words),
+            Ok(Some(Some((words, device, stream)))) => {
+                self.wait_for(device, stream);
+                self.words(ndim, &words)
+            }
             Ok(_) => Err(Reason::Argument.into()),
             Err(error) => Err(raised(value, error)),
+        }
+    }
+
+    /// Notes the stream that an array's producer works on.
+    fn wait_for(&mut self, device: Device, stream: Stream) {
+        let producer = (device, Some(stream));
+        if self.producers.last() != Some(&producer) {
+            self.producers.push(producer);
         }
     }
 }

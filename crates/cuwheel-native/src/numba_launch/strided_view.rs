@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::pack::Words;
+use super::described::Words;
 
 /// The words of a device array: out of `_strided_memory_view_shim`, which numba-cuda makes once for each and keeps.
 pub(super) fn words(array: &Bound<'_, PyAny>) -> PyResult<Words> {
