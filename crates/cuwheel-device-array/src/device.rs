@@ -85,6 +85,22 @@ impl Device {
         if driver.is_current(self) { Ok(ContextGuard::NOTHING_PUSHED) } else { self.enter_and_stay(driver) }
     }
 
+    /// The device whose context is current in this thread, or device 0 when there is none, with its primary context made
+    /// current as by [`enter_often`](Self::enter_often).
+    #[inline]
+    pub fn enter_current() -> Result<(Self, ContextGuard), DriverError> {
+        let driver = Driver::get()?;
+        deferred::surface()?;
+        let mut context: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        unsafe { driver.cuCtxGetCurrent(&raw mut context) }?;
+        if let Some(device) = driver.device_of(context).filter(|_| !context.is_null()) {
+            return Ok((device, ContextGuard::NOTHING_PUSHED));
+        }
+        let device = Self::current()?;
+        Ok((device, device.enter_often()?))
+    }
+
     #[cold]
     fn enter_and_stay(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
         let guard = self.enter_quietly(driver)?;

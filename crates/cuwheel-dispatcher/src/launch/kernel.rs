@@ -189,8 +189,23 @@ impl Kernel {
         device: Device,
         stream: &Stream,
     ) -> Result<(), LaunchError> {
-        let found = self.found()?;
         let _guard = device.enter_often()?;
+        // SAFETY: as the caller promises, and the context is current.
+        unsafe { self.launch_here(arguments, config, device, stream) }
+    }
+
+    /// The same in the context that is current.
+    ///
+    /// # Safety
+    /// As for [`launch`](Self::launch), and the device's primary context is current.
+    pub(super) unsafe fn launch_here(
+        &self,
+        arguments: &Arguments,
+        config: &LaunchConfig,
+        device: Device,
+        stream: &Stream,
+    ) -> Result<(), LaunchError> {
+        let found = self.found()?;
         let on_device = self.on_device(found, device)?;
         config.check(&on_device.limits)?;
         if config.shared_bytes > on_device.shared_bytes.load(Ordering::Relaxed) {

@@ -147,15 +147,18 @@ impl Placement {
         arguments: &Arguments,
         config: &LaunchConfig,
     ) -> Result<Option<Event>, LaunchError> {
-        let device = self.device()?;
-        let stream = self.stream(device);
         if self.is_simple() {
-            // SAFETY: as the caller promises.
-            unsafe { kernel.launch(arguments, config, device, &stream) }?;
+            let (device, _guard) = match self.device {
+                Some(device) => (device, device.enter_often()?),
+                None => Device::enter_current()?,
+            };
+            // SAFETY: as the caller promises, and the context is current.
+            unsafe { kernel.launch_here(arguments, config, device, &self.stream(device)) }?;
             return Ok(None);
         }
+        let device = self.device()?;
         // SAFETY: as the caller promises.
-        unsafe { self.launch_ordered(kernel, arguments, config, (device, &stream)) }
+        unsafe { self.launch_ordered(kernel, arguments, config, (device, &self.stream(device))) }
     }
 
     /// A launch on a stream that is not that of all arrays.
