@@ -1,6 +1,8 @@
 """Values of Python as parameters of kernels: what each becomes, and what is refused in which words."""
 
 import struct
+import sys
+import weakref
 
 import cuwheel
 import kernels
@@ -280,3 +282,28 @@ def test_an_exception_of_a_value_is_raised_as_it_is(driver):
 
     with pytest.raises(KeyboardInterrupt):
         kernels.typed("float32*")[1, 1](Interrupting())
+
+
+@pytest.mark.parametrize("kind", [Described, Exporting])
+@pytest.mark.parametrize("dispatches", [False, True])
+@pytest.mark.parametrize("release_gil", [False, True])
+def test_arrays_are_let_go_of_with_the_launch(driver, kind, dispatches, release_gil):
+    kernel = cuwheel.Module.from_bytes(kernels.HEAD + kernels.entry("k", "float32*", "int32")).kernel("k", ("float32*", "int32"))
+    launcher = cuwheel.Dispatcher(lambda *types: kernel) if dispatches else kernel
+    configured = launcher.configure(1, 32, release_gil=release_gil)
+    array = cuwheel.zeros(4, "float32")
+    foreign = kind(array)
+    counted = sys.getrefcount(foreign), sys.getrefcount(array)
+    configured(foreign, 1)
+    assert (sys.getrefcount(foreign), sys.getrefcount(array)) == counted
+    mistakes = (lambda: configured(foreign, "x"), lambda: configured(foreign, 1, 2), lambda: configured("x", 1))
+    for mistake in mistakes:
+        with pytest.raises(TypeError):
+            mistake()
+        assert (sys.getrefcount(foreign), sys.getrefcount(array)) == counted
+    with driver.faults("fail=cuLaunchKernel:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(cuwheel.CudaError):
+        configured(foreign, 1)
+    assert (sys.getrefcount(foreign), sys.getrefcount(array)) == counted
+    gone = weakref.ref(foreign)
+    del foreign, mistakes, mistake
+    assert gone() is None

@@ -7,9 +7,10 @@ device (a stand-in driver) only what needs no kernel of its own is measured, and
 
 "Raw" is a loop in C around `cuLaunchKernel`, with parameters packed into a block of as many bytes as the kernel takes. It takes
 its turn in the same process as every other contender: what counts is how much more those take. Cuwheel, each numba-cuda and
-the other libraries have processes of their own, since a launch takes longer, raw too, the more libraries a process has loaded. All contenders take turns in
-short rounds, which begin with launches that are not measured; the median of the rounds counts. A round of Python code is a loop
-of calls; between rounds the device is waited for.
+the other libraries have processes of their own, since a launch takes longer, raw too, the more libraries a process has loaded.
+All contenders take turns in short rounds, which begin with launches that are not measured; the median of the rounds counts, and
+for what is over raw the median of the differences within the rounds. A round of Python code is a loop of calls; between rounds
+the device is waited for.
 
 Each `--numba` is a folder with a numba-cuda, as `pip install --target` leaves it, measured in a process of its own with the
 folder before the installed packages; without any, the numba-cuda that is installed is measured. A further folder may follow
@@ -189,12 +190,12 @@ class Raw:
 
 
 class Contender:
-    """One row: `measure(count)` is the mean time of a launch, in nanoseconds. `raw` names the row of the same section that it
-    is compared with."""
+    """One row: `measure(count)` is the mean time of a launch, in nanoseconds. `raw` is the row that it is compared with, round
+    by round, since what disturbs a round disturbs its neighbours too."""
 
     def __init__(self, section, name, measure):
         self.section, self.name, self.measure = section, name, measure
-        self.rounds, self.launches, self.reason = [], 1, None
+        self.rounds, self.launches, self.reason, self.raw = [], 1, None, None
 
     def prepare(self):
         """Find out whether it works, and how many launches make a round."""
@@ -209,7 +210,11 @@ class Contender:
         if self.reason is not None:
             return {**row, "not_measured": self.reason}
         lower, median, upper = statistics.quantiles(self.rounds, n=4)
-        return {**row, "median_ns": median, "quartiles_ns": [lower, upper], "least_ns": min(self.rounds)}
+        row |= {"median_ns": median, "quartiles_ns": [lower, upper], "least_ns": min(self.rounds)}
+        if self.raw is not None and self.raw.reason is None:
+            over = [own - raw for own, raw in zip(self.rounds, self.raw.rounds, strict=True)]
+            row["over_raw_ns"] = statistics.median(over)
+        return row
 
 
 def calls(function, *arguments):
@@ -245,8 +250,13 @@ def calls(function, *arguments):
 
 def run(contenders, raw, rounds):
     """Let all take turns."""
+    raw_of = {}
     for row in contenders:
         row.prepare()
+        if row.name.startswith("raw"):
+            raw_of[row.section] = row
+        else:
+            row.raw = raw_of.get(row.section)
     taking_part = [row for row in contenders if row.reason is None]
     # One round to warm up.
     for number in range(rounds + 1):
@@ -455,17 +465,6 @@ def child(name, rounds):
     print(json.dumps({"rows": run(list(contenders), raw, rounds), "versions": versions}))
 
 
-def with_differences(rows):
-    """Rows with how much longer they take than the raw one of their section that stands before them."""
-    raw = {}
-    for row in rows:
-        if row["name"].startswith("raw") and "median_ns" in row:
-            raw[row["section"]] = row["median_ns"]
-        elif "median_ns" in row and row["section"] in raw:
-            row["over_raw_ns"] = row["median_ns"] - raw[row["section"]]
-    return rows
-
-
 OURS_AT_MOST = {TENSORS: 300, ARRAYS: 100, NUMBERS: 100}
 BARS = [
     *((section, name, most) for section, most in OURS_AT_MOST.items() for name in ("cuwheel, configured once", HOLDING)),
@@ -575,7 +574,7 @@ def main():
         "is_stand_in": not has_device,
         "versions": versions,
         "rounds": arguments.rounds,
-        "rows": with_differences(rows),
+        "rows": rows,
     }
     report["bars"] = bars(report["rows"])
     print(table(report))

@@ -267,7 +267,7 @@ unsafe extern "C" fn called_with_array<L: Launcher>(
 ) -> *mut ffi::PyObject {
     let count = count & !ARGUMENTS_OFFSET;
     // SAFETY: as the caller promises. PyO3 is not told that the thread is attached, which takes time: a reference that is
-    // dropped here, which no launch does that succeeds, goes with the next call of PyO3's.
+    // dropped here would stay until it is. So what drops some tells it.
     unsafe {
         let py = Python::assume_attached();
         let this = configured::<L>(this);
@@ -285,6 +285,8 @@ unsafe extern "C" fn called_with_array<L: Launcher>(
 
 #[cold]
 fn raised(py: Python<'_>, error: PyErr) -> *mut ffi::PyObject {
+    // What was tried before it was raised has left references behind.
+    Python::attach(|_| ());
     error.restore(py);
     ptr::null_mut()
 }

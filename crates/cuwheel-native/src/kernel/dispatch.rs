@@ -416,10 +416,13 @@ Raises:
 
     #[inline]
     fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()> {
-        let mut typed = Typed::new();
-        self.look_at(py, args, &mut typed)?;
-        let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
-        place::launch_found(py, &overload.kernel.get().kernel, shape, args, &mut typed.found)
+        // References that are dropped on the way go at once: the caller has not told PyO3 that the thread is attached.
+        Python::attach(|_| {
+            let mut typed = Typed::new();
+            self.look_at(py, args, &mut typed)?;
+            let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
+            place::launch_found(py, &overload.kernel.get().kernel, shape, args, &mut typed.found)
+        })
     }
 
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {

@@ -38,7 +38,25 @@ pub(super) struct Packing<'a, 'py> {
     pub(super) placement: Placement,
     pub(super) streams: ProducerStream,
     /// Shares of arrays whose owner does not keep their memory.
-    pub(super) shares: Vec<Array>,
+    pub(super) shares: Shares,
+}
+
+/// Shares of arrays, which may be references to objects of Python.
+pub(super) struct Shares(pub(super) Vec<Array>);
+
+impl Drop for Shares {
+    #[inline]
+    fn drop(&mut self) {
+        #[cold]
+        fn drop_all(shares: &mut Vec<Array>) {
+            // As for getting them.
+            Python::attach(|_| shares.clear());
+        }
+
+        if !self.0.is_empty() {
+            drop_all(&mut self.0);
+        }
+    }
 }
 
 impl<'a, 'py> Packing<'a, 'py> {
@@ -46,7 +64,7 @@ impl<'a, 'py> Packing<'a, 'py> {
     #[inline]
     pub(super) fn new(py: Python<'py>, kernel: &'a Kernel, stream: Option<Stream>, args: &'a Args<'a, 'py>) -> Self {
         let (arguments, placement) = (Arguments::empty(), Placement::new(stream));
-        Self { py, kernel, args, arguments, placement, streams: ProducerStream::default(), shares: Vec::new() }
+        Self { py, kernel, args, arguments, placement, streams: ProducerStream::default(), shares: Shares(Vec::new()) }
     }
 
     /// Puts a value where its parameter is.
@@ -76,7 +94,7 @@ impl<'a, 'py> Packing<'a, 'py> {
             Found::Own(own) => self.add_own(position, parameter, *own),
             Found::Foreign(array) => {
                 self.add_array(position, parameter, array)?;
-                self.shares.extend(array.take_share());
+                self.shares.0.extend(array.take_share());
                 Ok(())
             }
             Found::Value => self.add(position, parameter, value),
@@ -158,7 +176,8 @@ impl<'a, 'py> Packing<'a, 'py> {
         value: Borrowed<'_, '_, PyAny>,
         first: Option<PyErr>,
     ) -> PyResult<()> {
-        let array = match AnyArray::otherwise(value, first) {
+        // PyO3 drops references at once only where it knows that the thread is attached, which calls do not tell it.
+        let array = match Python::attach(|_| AnyArray::otherwise(value, first)) {
             Ok(array) => array,
             Err(error) => {
                 let (place, kind) = (self.place(position, parameter), parameter.kind.to_string());
@@ -168,7 +187,7 @@ impl<'a, 'py> Packing<'a, 'py> {
         // Code of Python may have run.
         self.streams.forget();
         self.add_array(position, parameter, &array)?;
-        self.shares.extend(array.into_share());
+        self.shares.0.extend(array.into_share());
         Ok(())
     }
 

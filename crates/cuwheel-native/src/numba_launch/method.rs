@@ -128,7 +128,7 @@ unsafe fn called(
 ) -> *mut ffi::PyObject {
     // SAFETY: the thread is attached; the caller keeps `this` and `names` alive, and as many arguments as it says, each a
     // pointer as a `Borrowed` is. PyO3 is not told that the thread is attached, which takes time: a reference that is dropped
-    // here goes at the latest with the next launch, or the next call of PyO3's.
+    // here would stay until it is, which `in_python` does. A native launch drops none but those that were borrowed from Python.
     unsafe {
         let py = Python::assume_attached();
         let this = Borrowed::from_ptr(py, this);
@@ -185,6 +185,8 @@ fn dispatched<'py>(this: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult
 #[cold]
 fn in_python<'py>(method: &Bound<'py, PyAny>, given: &Given<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = method.py();
+    // What was tried before has left references behind.
+    Python::attach(|_| ());
     let (by_position, by_name) = given.all.split_at(given.positional);
     let keywords = match given.names {
         Some(names) => {
