@@ -3,10 +3,17 @@
 They import the installed package; nothing here may put the source tree on the path.
 """
 
+import fcntl
+import gc
 import importlib
+import os
+import tempfile
 
 import cuwheel
 import pytest
+
+#: Tests of several processes share a device, but for those that are alone on it. As in `tests/interop`.
+LOCK = os.path.join(tempfile.gettempdir(), f"cuwheel-device-{os.getuid()}.lock")
 
 
 def pytest_configure(config):
@@ -38,6 +45,24 @@ def pytest_runtest_setup(item):
     multi = item.get_closest_marker("multi_gpu")
     if reason := _missing(multi.args[0] if multi else 1):
         pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def on_the_device():
+    """The lock that a test holds together with those of other processes."""
+    with open(LOCK, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield lock
+
+
+@pytest.fixture
+def alone_on_the_device(on_the_device):
+    """No test of another process runs meanwhile: a driver that is asked for more memory than there is takes all for a moment."""
+    fcntl.flock(on_the_device, fcntl.LOCK_EX)
+    yield
+    # Only then has the device the memory back.
+    gc.collect()
+    cuwheel.current_stream().synchronize()
 
 
 @pytest.fixture

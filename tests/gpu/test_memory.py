@@ -106,7 +106,7 @@ def until_there_is_no_more(size_bytes):
     raise AssertionError("memory without end")
 
 
-def test_memory_that_runs_out_is_a_memory_error_and_loses_nothing():
+def test_memory_that_runs_out_is_a_memory_error_and_loses_nothing(alone_on_the_device):
     _, total = cuwheel.Device(0).memory_info()
     size_bytes = total // 10
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_memory_that_runs_out_is_a_memory_error_and_loses_nothing():
     assert (array[-16:].copy_to_host() == 5).all()
 
 
-def test_memory_that_was_freed_is_there_for_others(torch):
+def test_memory_that_was_freed_is_there_for_others(torch, alone_on_the_device):
     arrays, _ = until_there_is_no_more(cuwheel.Device(0).memory_info()[1] // 10)
     half = sum(array.nbytes for array in arrays) // 2
     del arrays

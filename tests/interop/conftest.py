@@ -4,10 +4,15 @@ Every peer is optional: what is not installed, or does not work with what is ins
 reason. Most tests need a CUDA device; those of libraries that also work without one run on the stand-in driver too.
 """
 
+import fcntl
 import os
+import tempfile
 
 import peers
 import pytest
+
+#: As in `tests/gpu`.
+LOCK = os.path.join(tempfile.gettempdir(), f"cuwheel-device-{os.getuid()}.lock")
 
 # jax would else take most of the device's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -20,6 +25,14 @@ def pytest_configure(config):
 def pytest_runtest_setup(item):
     if item.get_closest_marker("gpu") is not None and (reason := peers.no_device()):
         pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def on_the_device():
+    """Not while a test of another process is alone on the device."""
+    with open(LOCK, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture
