@@ -34,9 +34,7 @@ impl Device {
     #[inline]
     pub fn current() -> Result<Self, DriverError> {
         let driver = Driver::get()?;
-        let mut context: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        unsafe { driver.cuCtxGetCurrent(&raw mut context) }?;
+        let context = driver.current_context()?;
         if context.is_null() {
             return Ok(Self::new(0));
         }
@@ -50,7 +48,7 @@ impl Device {
     #[cold]
     fn of_current_context(driver: &Driver) -> Result<Self, DriverError> {
         let mut handle = 0;
-        // SAFETY: as above.
+        // SAFETY: the pointer is to a local variable.
         unsafe { driver.cuCtxGetDevice(&raw mut handle) }?;
         let devices = (0..u32::MAX).take(driver.device_count()).map(Self::new);
         for device in devices {
@@ -91,10 +89,7 @@ impl Device {
     pub fn enter_current() -> Result<(Self, ContextGuard), DriverError> {
         let driver = Driver::get()?;
         deferred::surface()?;
-        let mut context: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        unsafe { driver.cuCtxGetCurrent(&raw mut context) }?;
-        if let Some(device) = driver.device_of(context).filter(|_| !context.is_null()) {
+        if let Some(device) = driver.device_of(driver.current_context()?) {
             return Ok((device, ContextGuard::NOTHING_PUSHED));
         }
         let device = Self::current()?;
@@ -115,9 +110,7 @@ impl Device {
     /// As [`enter`](Self::enter), for destructors: it leaves deferred errors for the next call that can return them.
     pub(crate) fn enter_quietly(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
         let context = driver.context(self)?;
-        let mut current: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        unsafe { driver.cuCtxGetCurrent(&raw mut current) }?;
+        let current = driver.current_context()?;
         if current == context {
             return Ok(ContextGuard::NOTHING_PUSHED);
         }

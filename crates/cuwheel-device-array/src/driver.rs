@@ -134,21 +134,30 @@ impl Driver {
         DriverError::MissingSymbol { name, driver_version: self.version.into(), needed_for }
     }
 
+    /// The context that is current in this thread; null without one.
+    #[inline]
+    pub(crate) fn current_context(&self) -> Result<sys::CUcontext, DriverError> {
+        let mut context: sys::CUcontext = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local variable.
+        unsafe { self.cuCtxGetCurrent(&raw mut context) }?;
+        Ok(context)
+    }
+
     /// Whether the primary context of a device is current in this thread. If that cannot be told it is not.
     #[inline]
     pub(crate) fn is_current(&self, device: Device) -> bool {
         let state = self.devices.get(device.ordinal() as usize);
         let context = state.map_or(0, |state| state.context.load(Ordering::Acquire));
-        let mut current: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        context != 0 && unsafe { self.cuCtxGetCurrent(&raw mut current) }.is_ok() && current as usize == context
+        context != 0 && self.current_context().is_ok_and(|current| current as usize == context)
     }
 
     /// The device whose primary context this is, if it was retained here.
     #[inline]
     pub(crate) fn device_of(&self, context: sys::CUcontext) -> Option<Device> {
         let of = |state: &DeviceState| state.context.load(Ordering::Acquire) as sys::CUcontext == context;
-        self.devices.iter().position(of).and_then(|ordinal| u32::try_from(ordinal).ok()).map(Device::new)
+        // Those that were not retained have null for theirs.
+        let ordinal = self.devices.iter().position(of).filter(|_| !context.is_null())?;
+        u32::try_from(ordinal).ok().map(Device::new)
     }
 
     /// The primary context of a device, retained by the first call for the rest of the process.
