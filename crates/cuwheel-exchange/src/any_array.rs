@@ -4,11 +4,11 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use cuwheel_device_array::{Array, ArrayView, Described, Device, MemoryKind, Stream, stream};
+use cuwheel_device_array::{Array, ArrayView, Described, Device, Layout, MemoryKind, Stream, stream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::abi::{DLDevice, DlpackFlags};
+use crate::abi::{DLDevice, DLTensor, DlpackFlags};
 use crate::import::{self, Attempts, WorkOn};
 use crate::lookup::{Known, known_of};
 use crate::table::Table;
@@ -70,7 +70,16 @@ impl<'a, 'py> AnyArray<'a, 'py> {
     /// Those of extracting one.
     #[cold]
     pub fn otherwise(object: Borrowed<'a, 'py, PyAny>, first: Option<PyErr>) -> PyResult<Self> {
-        otherwise(object, first)
+        // The other ways take a share.
+        let mut attempts = Attempts::default();
+        if let Some(error) = first {
+            attempts.add::<()>(&object, || Err(error))?;
+        }
+        match attempts.add(&object, || import::import(&object, WorkOn::Producers).map(Some))? {
+            Some(array) if array.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
+            Some(array) => Ok(Self { view: (*array).clone(), owner: Owner::Share(array) }),
+            None => Err(attempts.error(&object)),
+        }
     }
 }
 
@@ -80,7 +89,7 @@ impl<'a, 'py> AnyArray<'a, 'py> {
 /// change its stream when it describes an array; after any other code it has to be [forgotten](Self::forget).
 #[derive(Debug, Default)]
 pub struct ProducerStream {
-    known: Option<(Table, DLDevice, Option<Stream>)>,
+    known: Option<(Producing, Stream)>,
 }
 
 /// Whom to ask for the stream of an array that was described.
@@ -90,15 +99,27 @@ pub struct Producing {
     device: DLDevice,
 }
 
+impl Producing {
+    #[inline]
+    fn is(self, other: Self) -> bool {
+        let (device, of_other) = (self.device, other.device);
+        self.table.is(other.table)
+            && (device.device_type, device.device_id) == (of_other.device_type, of_other.device_id)
+    }
+}
+
 impl ProducerStream {
     /// The stream that an array's producer works on, on the device of the array.
     ///
     /// # Errors
     /// What the producer raises.
     #[inline]
-    pub fn stream(&mut self, py: Python<'_>, producing: &Producing, device: Device) -> PyResult<Stream> {
-        let stream = self.of(py, producing.table, producing.device)?;
-        Ok(stream.map_or_else(|| stream::current(device), Stream::clone))
+    pub fn stream(&mut self, py: Python<'_>, producing: Producing, device: Device) -> PyResult<&Stream> {
+        let known = match self.known.take().filter(|(known, _)| known.is(producing)) {
+            Some(known) => known,
+            None => (producing, work_stream(py, producing, device)?),
+        };
+        Ok(&self.known.insert(known).1)
     }
 
     /// Asks again the next time.
@@ -106,16 +127,13 @@ impl ProducerStream {
     pub fn forget(&mut self) {
         self.known = None;
     }
+}
 
-    #[inline]
-    fn of(&mut self, py: Python<'_>, table: Table, device: DLDevice) -> PyResult<Option<&Stream>> {
-        let is_known = matches!(&self.known, Some((known, on, _)) if known.is(table)
-            && on.device_type == device.device_type && on.device_id == device.device_id);
-        if !is_known {
-            self.known = Some((table, device, import::producer_stream(py, table, device)?));
-        }
-        Ok(self.known.as_ref().and_then(|known| known.2.as_ref()))
-    }
+/// The stream that a producer works on, or the one of this thread if it does not say.
+#[inline]
+fn work_stream(py: Python<'_>, producing: Producing, device: Device) -> PyResult<Stream> {
+    let stream = import::producer_stream(py, producing.table, producing.device)?;
+    Ok(stream.unwrap_or_else(|| stream::current(device)))
 }
 
 /// What `read` makes of the description of an array in the exchange table of its class, and of the stream that work on the
@@ -132,24 +150,16 @@ pub fn describe_for_work<R>(
     read: impl FnOnce(&Described<'_>, &Stream) -> R,
 ) -> PyResult<Option<R>> {
     let known = known_of(object)?;
-    let Some(table) = known.table else { return Ok(None) };
-    let mut place = MaybeUninit::uninit();
-    let Some(description) = table.view(object, &mut place) else { return Ok(None) };
-    let description = description?;
-    let mut c_order = None;
-    // SAFETY: as in `through_table` below.
-    let described = match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
-        Ok(described) => described,
-        Err(error) => return Err(error::exception(object.py(), *error)),
+    let (mut place, mut c_order) = (MaybeUninit::uninit(), None);
+    let Some((described, producing)) = described_by(known.table, object, &mut place, &mut c_order)? else {
+        return Ok(None);
     };
     if described.kind() == MemoryKind::Host {
         return Ok(None);
     }
     import::refuse_lazy_view(object, known, &described)?;
-    Ok(Some(match streams.of(object.py(), table, description.device)? {
-        Some(stream) => read(&described, stream),
-        None => read(&described, &stream::current(described.device())),
-    }))
+    let stream = streams.stream(object.py(), producing, described.device())?;
+    Ok(Some(read(&described, stream)))
 }
 
 /// What `read` makes of the description of an array in the exchange table of its class; `None` if there is no such table,
@@ -167,18 +177,30 @@ pub fn describe<R>(
     read: impl FnOnce(&Described<'_>, Option<Producing>) -> R,
 ) -> PyResult<Option<R>> {
     let known = known_of(object)?;
-    let Some(table) = known.table else { return Ok(None) };
-    let mut place = MaybeUninit::uninit();
-    let Some(description) = table.view(object, &mut place) else { return Ok(None) };
+    let (mut place, mut c_order) = (MaybeUninit::uninit(), None);
+    let Some((described, producing)) = described_by(known.table, object, &mut place, &mut c_order)? else {
+        return Ok(None);
+    };
+    let may_be_used = described.kind() != MemoryKind::Host && !import::may_be_lazy_view(known, &described);
+    Ok(Some(read(&described, may_be_used.then_some(producing))))
+}
+
+/// How a table describes an array, and whom to ask for the stream of it. `place` and `c_order` are where the description lies.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the result is to be read where it was written: copying it costs the most")]
+fn described_by<'a>(
+    table: Option<Table>,
+    object: &Bound<'_, PyAny>,
+    place: &'a mut MaybeUninit<DLTensor>,
+    c_order: &'a mut Option<Layout>,
+) -> PyResult<Option<(Described<'a>, Producing)>> {
+    let Some(table) = table else { return Ok(None) };
+    let Some(description) = table.view(object, place) else { return Ok(None) };
     let description = description?;
-    let mut c_order = None;
-    // SAFETY: as in `through_table` below.
-    match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
-        Ok(described) => {
-            let may_be_used = described.kind() != MemoryKind::Host && !import::may_be_lazy_view(known, &described);
-            let producing = may_be_used.then_some(Producing { table, device: description.device });
-            Ok(Some(read(&described, producing)))
-        }
+    // SAFETY: a producer describes as many dimensions as it says, in memory that it leaves alone while a consumer looks at
+    // an array and asks for the stream, which is the order that DLPack wants a consumer to proceed in.
+    match unsafe { tensor::described(description, DlpackFlags::empty(), c_order) } {
+        Ok(described) => Ok(Some((described, Producing { table, device: description.device }))),
         Err(error) => Err(error::exception(object.py(), *error)),
     }
 }
@@ -196,13 +218,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyArray<'a, 'py> {
 
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let known = known_of(&object)?;
-        let Some(table) = known.table else { return otherwise(object, None) };
-        match through_table(&object, table, known) {
+        match through_table(&object, known_of(&object)?) {
             Ok(Some(view)) if view.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
             Ok(Some(view)) => Ok(Self { view, owner: Owner::Argument(PhantomData) }),
-            Ok(None) => otherwise(object, None),
-            Err(error) => otherwise(object, Some(error)),
+            Ok(None) => Self::otherwise(object, None),
+            Err(error) => Self::otherwise(object, Some(error)),
         }
     }
 }
@@ -210,44 +230,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyArray<'a, 'py> {
 /// The fast way: a description on the stack.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the result is to be written where it stays: copying it costs the most")]
-fn through_table(object: &Bound<'_, PyAny>, table: Table, known: Known) -> PyResult<Option<ArrayView>> {
-    let py = object.py();
-    let mut place = MaybeUninit::uninit();
-    let description = match table.view(object, &mut place) {
-        Some(description) => description?,
-        None => return Ok(None),
-    };
-    let mut c_order = None;
-    // SAFETY: a producer describes as many dimensions as it says, in memory that it leaves alone while a consumer looks at
-    // an array and asks for the stream, which is the order that DLPack wants a consumer to proceed in.
-    let described = match unsafe { tensor::described(description, DlpackFlags::empty(), &mut c_order) } {
-        Ok(described) => described,
-        Err(error) => return Err(error::exception(py, *error)),
+fn through_table(object: &Bound<'_, PyAny>, known: Known) -> PyResult<Option<ArrayView>> {
+    let (mut place, mut c_order) = (MaybeUninit::uninit(), None);
+    let Some((described, producing)) = described_by(known.table, object, &mut place, &mut c_order)? else {
+        return Ok(None);
     };
     import::refuse_lazy_view(object, known, &described)?;
-    let producer = match described.kind() {
-        MemoryKind::Host => None,
-        _ => import::producer_stream(py, table, description.device)?,
-    };
-    let stream = match producer {
-        Some(stream) => stream,
-        None => stream::current(described.device()),
+    let stream = match described.kind() {
+        MemoryKind::Host => stream::current(described.device()),
+        _ => work_stream(object.py(), producing, described.device())?,
     };
     Ok(Some(described.on(stream)))
-}
-
-/// The other ways, which take a share.
-#[cold]
-fn otherwise<'a, 'py>(object: Borrowed<'a, 'py, PyAny>, first: Option<PyErr>) -> PyResult<AnyArray<'a, 'py>> {
-    let mut attempts = Attempts::default();
-    if let Some(error) = first {
-        attempts.add::<()>(&object, || Err(error))?;
-    }
-    match attempts.add(&object, || import::import(&object, WorkOn::Producers).map(Some))? {
-        Some(array) if array.kind() == MemoryKind::Host => Err(in_host_memory(object.py())),
-        Some(array) => Ok(AnyArray { view: (*array).clone(), owner: Owner::Share(array) }),
-        None => Err(attempts.error(&object)),
-    }
 }
 
 #[cold]

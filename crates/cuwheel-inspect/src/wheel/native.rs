@@ -74,13 +74,11 @@ impl Native {
         match self {
             Self::Elf { contents, scanner } => see(NativeCode::Elf(Ok(&contents)), scanner.finish()),
             Self::LargeElf { kept, scanner } => {
-                let image =
-                    sparse::image(member.size_bytes, &mut |image: &mut [u8], wanted: &[Range<usize>]| match kept
-                        .fill(image, wanted)[..]
-                    {
-                        [] => Ok(()),
-                        ref rest => archive::fill_ranges(source, member, rest, image),
-                    });
+                let mut fill = |image: &mut [u8], wanted: &[Range<usize>]| {
+                    let rest = kept.fill(image, wanted);
+                    if rest.is_empty() { Ok(()) } else { archive::fill_ranges(source, member, &rest, image) }
+                };
+                let image = sparse::image(member.size_bytes, &mut fill);
                 drop(kept);
                 see(NativeCode::Elf(image.as_deref().map_err(Clone::clone)), scanner.finish());
             }

@@ -1,8 +1,10 @@
 //! One argument into its parameter.
 
+use std::mem;
+
 use cuwheel_device_array::{Array, ArrayView, Stream, stream};
 use cuwheel_dispatcher::launch::{
-    Argument, ArgumentError, Arguments, Kernel, MixedDevices, Parameter, ParameterType, Placement,
+    Argument, ArgumentError, Arguments, ArrayArgument, Kernel, MixedDevices, Parameter, ParameterType, Placement,
 };
 use cuwheel_exchange::{AnyArray, ProducerStream, describe_for_work, exception_of};
 use pyo3::exceptions::PyTypeError;
@@ -93,7 +95,7 @@ impl<'a, 'py> Packing<'a, 'py> {
         match found {
             Found::Own(own) => self.add_own(position, parameter, *own),
             Found::Foreign(array) => {
-                self.add_array(position, parameter, array)?;
+                self.add_array(position, parameter, &**array, array.stream(), || array.stream().clone())?;
                 self.shares.0.extend(array.take_share());
                 Ok(())
             }
@@ -105,12 +107,8 @@ impl<'a, 'py> Packing<'a, 'py> {
     #[inline]
     fn add_own(&mut self, position: usize, parameter: &Parameter, own: Borrowed<'_, '_, DeviceArray>) -> PyResult<()> {
         let view: &ArrayView = &own.get().array;
-        if let Err(error) = self.arguments.set_array(parameter, view) {
-            return Err(refused(self.py, self.kernel, position, parameter, error));
-        }
         // The memory may be used on another stream than the one that this thread works on.
-        let added = self.placement.add_worked_on(view, view.stream(), || stream::current(view.device()));
-        added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
+        self.add_array(position, parameter, view, view.stream(), || stream::current(view.device()))
     }
 
     /// A number, or an array of another library. Apart, so that launches without need no room for it.
@@ -153,13 +151,11 @@ impl<'a, 'py> Packing<'a, 'py> {
     /// An array of another library.
     #[inline]
     fn add_foreign(&mut self, position: usize, parameter: &Parameter, value: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
-        let Self { py, kernel, args, arguments, placement, streams, .. } = self;
-        let described = describe_for_work(&value, streams, |array, stream| {
-            if let Err(error) = arguments.set_array(parameter, array) {
-                return Err(refused(*py, kernel, position, parameter, error));
-            }
-            placement.add(array, stream).map_err(|MixedDevices| place::mixed_devices(*py, kernel, args))
+        let mut streams = mem::take(&mut self.streams);
+        let described = describe_for_work(&value, &mut streams, |array, stream| {
+            self.add_array(position, parameter, array, stream, || stream.clone())
         });
+        self.streams = streams;
         match described {
             Ok(Some(added)) => added,
             Ok(None) => self.add_otherwise(position, parameter, value, None),
@@ -186,17 +182,25 @@ impl<'a, 'py> Packing<'a, 'py> {
         };
         // Code of Python may have run.
         self.streams.forget();
-        self.add_array(position, parameter, &array)?;
+        self.add_array(position, parameter, &*array, array.stream(), || array.stream().clone())?;
         self.shares.0.extend(array.into_share());
         Ok(())
     }
 
+    /// An array whose memory is used in the order of `own`, and whose producer works on `current`.
     #[inline]
-    fn add_array(&mut self, position: usize, parameter: &Parameter, array: &ArrayView) -> PyResult<()> {
+    fn add_array(
+        &mut self,
+        position: usize,
+        parameter: &Parameter,
+        array: &impl ArrayArgument,
+        own: &Stream,
+        current: impl FnOnce() -> Stream,
+    ) -> PyResult<()> {
         if let Err(error) = self.arguments.set_array(parameter, array) {
             return Err(refused(self.py, self.kernel, position, parameter, error));
         }
-        let added = self.placement.add(array, array.stream());
+        let added = self.placement.add_worked_on(array, own, current);
         added.map_err(|MixedDevices| place::mixed_devices(self.py, self.kernel, self.args))
     }
 

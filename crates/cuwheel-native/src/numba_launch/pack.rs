@@ -225,8 +225,8 @@ impl Packing<'_> {
             // Code of Python may have run.
             self.streams.forget();
         } else if let Some(array) = self.described.iter().find(|array| array.is_of(value)) {
-            let stream = self.streams.stream(value.py(), &array.producing, array.device);
-            let stream = stream.map_err(|error| raised(value, error))?;
+            let stream = self.streams.stream(value.py(), array.producing, array.device);
+            let stream = stream.map_err(|error| raised(value, error))?.clone();
             self.wait_for(array.device, stream);
             return self.words(ndim, &array.words);
         }
