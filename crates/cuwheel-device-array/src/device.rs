@@ -35,7 +35,7 @@ impl Device {
     pub fn current() -> Result<Self, DriverError> {
         let driver = Driver::get()?;
         let context = driver.current_context()?;
-        if context.is_null() {
+        if context == 0 {
             return Ok(Self::new(0));
         }
         match driver.device_of(context) {
@@ -111,12 +111,12 @@ impl Device {
     pub(crate) fn enter_quietly(self, driver: &'static Driver) -> Result<ContextGuard, DriverError> {
         let context = driver.context(self)?;
         let current = driver.current_context()?;
-        if current == context {
+        if current == context as usize {
             return Ok(ContextGuard::NOTHING_PUSHED);
         }
         // SAFETY: a primary context that was retained, and is never released.
         unsafe { driver.cuCtxPushCurrent_v2(context) }?;
-        Ok(ContextGuard { pushed: Some(driver), was_none: current.is_null(), not_send: PhantomData })
+        Ok(ContextGuard { pushed: Some(driver), was_none: current == 0, not_send: PhantomData })
     }
 
     /// The name, such as `NVIDIA H200`.

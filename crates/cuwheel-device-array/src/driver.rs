@@ -9,7 +9,7 @@ mod functions;
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys;
@@ -20,6 +20,7 @@ pub use error::{CudaError, CudaVersion, DriverError};
 use functions::Functions;
 
 use crate::Device;
+use crate::unusual::Unusual;
 
 /// The names that the driver's library is looked for under. The versioned name first: a file without a version may be
 /// the toolkit's stub for linking, which has the functions but no driver behind them.
@@ -27,9 +28,6 @@ const LIBRARY_NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// The oldest driver supported, CUDA 12.2, as `cuDriverGetVersion` says it.
 const OLDEST_VERSION: i32 = 12_020;
-
-/// Set in the child of a `fork` when the parent had started the driver, which cannot be used there.
-static FORKED: AtomicBool = AtomicBool::new(false);
 
 static DRIVER: OnceLock<Result<Driver, DriverError>> = OnceLock::new();
 
@@ -58,7 +56,7 @@ impl Driver {
     #[inline]
     pub fn get() -> Result<&'static Self, DriverError> {
         match DRIVER.get() {
-            Some(Ok(driver)) if !FORKED.load(Ordering::Relaxed) => Ok(driver),
+            Some(Ok(driver)) if !Unusual::Forked.is_so() => Ok(driver),
             _ => Self::start(),
         }
     }
@@ -134,13 +132,13 @@ impl Driver {
         DriverError::MissingSymbol { name, driver_version: self.version.into(), needed_for }
     }
 
-    /// The context that is current in this thread; null without one.
+    /// The context that is current in this thread, a `CUcontext`; 0 without one.
     #[inline]
-    pub(crate) fn current_context(&self) -> Result<sys::CUcontext, DriverError> {
+    pub fn current_context(&self) -> Result<usize, DriverError> {
         let mut context: sys::CUcontext = std::ptr::null_mut();
         // SAFETY: the pointer is to a local variable.
         unsafe { self.cuCtxGetCurrent(&raw mut context) }?;
-        Ok(context)
+        Ok(context as usize)
     }
 
     /// Whether the primary context of a device is current in this thread. If that cannot be told it is not.
@@ -148,15 +146,15 @@ impl Driver {
     pub(crate) fn is_current(&self, device: Device) -> bool {
         let state = self.devices.get(device.ordinal() as usize);
         let context = state.map_or(0, |state| state.context.load(Ordering::Acquire));
-        context != 0 && self.current_context().is_ok_and(|current| current as usize == context)
+        context != 0 && self.current_context().is_ok_and(|current| current == context)
     }
 
     /// The device whose primary context this is, if it was retained here.
     #[inline]
-    pub(crate) fn device_of(&self, context: sys::CUcontext) -> Option<Device> {
-        let of = |state: &DeviceState| state.context.load(Ordering::Acquire) as sys::CUcontext == context;
-        // Those that were not retained have null for theirs.
-        let ordinal = self.devices.iter().position(of).filter(|_| !context.is_null())?;
+    pub(crate) fn device_of(&self, context: usize) -> Option<Device> {
+        let of = |state: &DeviceState| state.context.load(Ordering::Acquire) == context;
+        // Those that were not retained have 0 for theirs.
+        let ordinal = self.devices.iter().position(of).filter(|_| context != 0)?;
         u32::try_from(ordinal).ok().map(Device::new)
     }
 
@@ -206,13 +204,13 @@ fn reason(error: &libloading::Error) -> String {
 /// Fails in the child of a `fork` of the process that started the driver.
 #[inline]
 fn check_process() -> Result<(), DriverError> {
-    if FORKED.load(Ordering::Relaxed) { Err(DriverError::Forked) } else { Ok(()) }
+    if Unusual::Forked.is_so() { Err(DriverError::Forked) } else { Ok(()) }
 }
 
 /// Sees to it that a child of this process knows that it is one: the driver's state is not copied by a `fork`.
 fn watch_for_fork() {
     extern "C" fn in_child() {
-        FORKED.store(true, Ordering::Relaxed);
+        Unusual::Forked.note();
     }
     // SAFETY: the handler only writes an atomic variable, which is allowed after a fork of a process with threads, and
     // it lives as long as the library that it is in: registration ends when that is unloaded. Out of memory is the only

@@ -40,6 +40,7 @@ mod event;
 mod layout;
 mod memory;
 pub mod stream;
+mod unusual;
 
 pub use array::{Array, ArrayParts, ArrayView, Described};
 pub use copy::{CopyError, HostRegion, HostRegionMut};
@@ -54,3 +55,4 @@ pub use memory::{
     take_deferred_error, unaffected_by_captures,
 };
 pub use stream::Stream;
+pub use unusual::is_usual;

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::ffi::c_uint;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
 
 use crate::memory::{deferred, pending};
+use crate::unusual::Unusual;
 use crate::{Device, Driver, DriverError, Event};
 
 /// A stream of the driver, and what keeps it alive.
@@ -185,13 +185,10 @@ thread_local! {
     static CURRENT: RefCell<Vec<(Device, Stream)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether any thread has ever had another current stream than the legacy default stream.
-static IS_SET: AtomicBool = AtomicBool::new(false);
-
 /// The stream that this thread uses on `device` unless told otherwise; at first the legacy default stream.
 #[inline]
 pub fn current(device: Device) -> Stream {
-    if IS_SET.load(Ordering::Relaxed) { current_of_thread(device) } else { Stream::LEGACY }
+    if Unusual::CurrentStream.is_so() { current_of_thread(device) } else { Stream::LEGACY }
 }
 
 fn current_of_thread(device: Device) -> Stream {
@@ -207,7 +204,7 @@ fn current_of_thread(device: Device) -> Stream {
 /// Does not check that there is such a device, or a driver.
 pub fn set_current(device: Device, stream: Stream) -> Stream {
     // This thread sees what it wrote itself, and others have streams of their own.
-    IS_SET.store(true, Ordering::Relaxed);
+    Unusual::CurrentStream.note();
     let set = |current: &RefCell<Vec<(Device, Stream)>>| {
         let mut entries = current.borrow_mut();
         if let Some(entry) = entries.iter_mut().find(|entry| entry.0 == device) {

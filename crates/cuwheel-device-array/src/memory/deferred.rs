@@ -1,29 +1,28 @@
 //! Errors of destructors, kept until a call can return them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::DriverError;
+use crate::unusual::Unusual;
 
-static PENDING: AtomicBool = AtomicBool::new(false);
 static FIRST: Mutex<Option<DriverError>> = Mutex::new(None);
 
 /// The first error that happened where none could be returned since this was last asked, such as freeing memory.
 ///
 /// Everything in this crate that uses a device reports it too, instead of what it was asked to do.
 pub fn take_deferred_error() -> Option<DriverError> {
-    if !PENDING.load(Ordering::Relaxed) {
+    if !Unusual::DeferredError.is_so() {
         return None;
     }
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-    PENDING.store(false, Ordering::Relaxed);
+    Unusual::DeferredError.clear();
     first.take()
 }
 
 /// Fails with the deferred error, if there is one.
 #[inline]
 pub(crate) fn surface() -> Result<(), DriverError> {
-    if PENDING.load(Ordering::Relaxed) { take_deferred_error().map_or(Ok(()), Err) } else { Ok(()) }
+    if Unusual::DeferredError.is_so() { take_deferred_error().map_or(Ok(()), Err) } else { Ok(()) }
 }
 
 /// Keeps the error of a destructor for the next call that can return one, unless one is kept already: what comes after the first is mostly its consequence.
@@ -38,5 +37,5 @@ pub fn keep(during: &'static str, result: Result<(), DriverError>) {
     };
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     first.get_or_insert(error);
-    PENDING.store(true, Ordering::Relaxed);
+    Unusual::DeferredError.note();
 }
