@@ -42,18 +42,28 @@ def entry(name: str, *types: str) -> str:
     return f".visible .entry {name}({parameters}) {{ ret; }}\n"
 
 
+#: Whether kernels are known to the library when a test gets them, as after a launch.
+ARE_KNOWN = False
+
+
 def module(*entries: str) -> cuwheel.Module:
     return cuwheel.Module.from_bytes(HEAD + "".join(entries))
 
 
 def typed(*types: str, name: str = "k") -> cuwheel.Kernel:
     """A kernel whose signature and whose PTX have these types."""
-    return module(entry(name, *types)).kernel(name, types)
+    return _known(module(entry(name, *types)).kernel(name, types))
 
 
 def untyped(*types: str, name: str = "k") -> cuwheel.Kernel:
     """The same without a signature."""
-    return module(entry(name, *types)).kernel(name)
+    return _known(module(entry(name, *types)).kernel(name))
+
+
+def _known(kernel: cuwheel.Kernel) -> cuwheel.Kernel:
+    if ARE_KNOWN:
+        kernel.attributes()
+    return kernel
 
 
 def last_launch(driver) -> dict:

@@ -221,7 +221,7 @@ def test_what_the_driver_refuses_is_explained(driver):
     assert str(raised.value).endswith("a cooperative grid has to fit on the device at once: 100000 blocks were asked for, and 264 fit on device 0; let each block do more")  # fmt: skip
     with pytest.raises(cuwheel.CudaError, match=r"a cluster of 9 blocks is more than device 0 has room for"):
         nothing.launch((), grid=9, block=1, cluster=9)
-    with driver.faults("fail=cuLaunchKernel:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(RuntimeError) as raised:
+    with driver.faults("fail=cuLaunchKernelEx:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(RuntimeError) as raised:
         nothing[1, 1]()
     assert (raised.type, raised.value.code) == (cuwheel.CudaError, 701)
 
@@ -412,7 +412,7 @@ def test_whether_the_gil_is_released_is_part_of_the_shape(driver):
         configured(x, x, 0.5, 4)
         kernel.launch((x, x, 0.5, 4), grid=1, block=32, release_gil=configured.release_gil)
     assert [launch["holds_gil"] for launch in driver.report()["launches"]] == [False, False, True, True]
-    with driver.faults("fail=cuLaunchKernel:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(cuwheel.CudaError, match="holding|block"):
+    with driver.faults("fail=cuLaunchKernelEx:1:LAUNCH_OUT_OF_RESOURCES"), pytest.raises(cuwheel.CudaError, match="holding|block"):
         held(x, x, 0.5, 4)
 
 

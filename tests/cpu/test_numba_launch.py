@@ -507,5 +507,5 @@ def test_a_hit_asks_the_driver_for_the_context_and_the_launch(run):
     driver.reset()
     for _ in range(100):
         configured(a, a, 1)
-    assert driver.report()["calls"] == {"cuCtxGetId": 100, "cuLaunchKernel": 100}, driver.report()["calls"]
+    assert driver.report()["calls"] == {"cuCtxGetId": 100, "cuLaunchKernelEx": 100}, driver.report()["calls"]
     """)

@@ -41,6 +41,7 @@ mod stream;
 mod table;
 mod tensor;
 pub mod timing;
+mod usual;
 
 pub use any_array::{AnyArray, OwnedArray, ProducerStream, Producing, describe, describe_for_work};
 pub use cuda_interface::cuda_array_interface;
@@ -54,3 +55,4 @@ pub use lookup::{EXCHANGE_VARIABLE, forget_types, has_table};
 pub use producer::{Producer, table_capsule};
 pub use returned::ExchangedArray;
 pub use stream::StreamArgument;
+pub use usual::{UsualArray, UsualArrays};

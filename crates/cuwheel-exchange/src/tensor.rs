@@ -10,7 +10,7 @@ use cuwheel_device_array::{DType, DTypeError, Described, Device, Elements, Layou
 use crate::abi::{self, DLDeviceType, DLTensor, DlpackFlags};
 
 /// More dimensions than any library has; a larger number is garbage.
-const MOST_DIMENSIONS: i32 = 64;
+pub(crate) const MOST_DIMENSIONS: i32 = 64;
 
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -23,8 +23,7 @@ SHIM = r"""
 #include <dlfcn.h>
 #include <stddef.h>
 
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                   unsigned block_z, unsigned shared_bytes, void *stream, void **each, void **extra) {
+int cuLaunchKernelEx(const void *config, void *function, void **each, void **extra) {
     return 0;
 }
 

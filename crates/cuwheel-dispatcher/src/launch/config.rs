@@ -16,12 +16,14 @@ impl Extent {
     pub const ONE: Self = Self([1; 3]);
 
     /// The extent with these sizes along the dimensions x, y and z. `what` is named in errors: grid, block or cluster.
+    #[inline]
     pub fn new(what: &'static str, sizes: &[u32]) -> Result<Self, ConfigError> {
-        if !(1..=3).contains(&sizes.len()) {
-            return Err(ConfigError::Dimensions { what, count: sizes.len() });
-        }
-        let mut extent = [1; 3];
-        extent[..sizes.len()].copy_from_slice(sizes);
+        let extent = match *sizes {
+            [x] => [x, 1, 1],
+            [x, y] => [x, y, 1],
+            [x, y, z] => [x, y, z],
+            _ => return Err(ConfigError::Dimensions { what, count: sizes.len() }),
+        };
         match extent.iter().position(|size| *size == 0) {
             Some(axis) => Err(ConfigError::Zero { what, axis: AXES[axis] }),
             None => Ok(Self(extent)),

@@ -66,8 +66,6 @@ functions! {
         "describing a device":
             cuDeviceGet(device: *mut sys::CUdevice, ordinal: c_int),
             cuDeviceGetAttribute(value: *mut c_int, attribute: sys::CUdevice_attribute, device: sys::CUdevice),
-        "launching kernels that another library has loaded":
-            cuCtxGetCurrent(context: *mut sys::CUcontext),
         "loading images":
             cuLibraryLoadData(
                 library: *mut sys::CUlibrary, code: *const c_void, options: *mut sys::CUjit_option,
@@ -85,11 +83,6 @@ functions! {
         "launches with more shared memory than usual":
             cuFuncSetAttribute(function: sys::CUfunction, attribute: sys::CUfunction_attribute, value: c_int),
         "launches":
-            cuLaunchKernel(
-                function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint,
-                block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream,
-                each: *mut *mut c_void, extra: *mut *mut c_void),
-        "launches with clusters or attributes, and cooperative ones":
             cuLaunchKernelEx(
                 config: *const sys::CUlaunchConfig, function: sys::CUfunction, each: *mut *mut c_void,
                 extra: *mut *mut c_void),
@@ -129,6 +122,12 @@ impl Api {
             None => load(driver),
         };
         Ok(Self { driver, functions })
+    }
+
+    /// The context that is current in this thread; 0 without one.
+    #[inline]
+    pub(super) fn current_context(self) -> Result<usize, DriverError> {
+        self.driver.current_context()
     }
 
     /// The error of a call in a context that is not the right one.

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys;
-use cuwheel_device_array::{CudaError, Device, DriverError, Stream, unaffected_by_captures};
+use cuwheel_device_array::{CudaError, Device, DriverError, Stream, is_usual, unaffected_by_captures};
 
 use super::attributes::RawAttributes;
 use super::driver::Api;
+use super::plain::PlainSignature;
 use super::{Arguments, LaunchConfig, LaunchError, Limits, Module, Signature};
 
 /// A kernel of a module. Clones are the same kernel; two are equal if module, name and signature are.
@@ -28,18 +29,25 @@ struct Inner {
 /// What is known of a kernel once the driver was asked.
 struct Found {
     api: Api,
+    devices: Box<[OnceLock<OnDevice>]>,
     kernel: usize,
     /// The parameters where the kernel has them.
     signature: Signature,
-    devices: Box<[OnceLock<OnDevice>]>,
 }
 
 /// What is known of a kernel on a device.
+// What a launch looks at comes first, so that it lies together: a launch of the driver's takes the processor's nearest caches
+// for itself.
+#[repr(C)]
 struct OnDevice {
+    /// The device's primary context.
+    context: usize,
     function: usize,
-    limits: Limits,
+    device: Device,
     /// The most dynamic shared memory that the driver has been told of.
     shared_bytes: AtomicU32,
+    plain: Option<PlainSignature>,
+    limits: Limits,
 }
 
 /// What the driver says of a kernel on a device.
@@ -118,7 +126,7 @@ impl Kernel {
             (None, Ok(layout)) => Signature::from_layout(&layout),
         };
         let devices = (0..api.device_count()).map(|_| OnceLock::new()).collect();
-        Ok(found.get_or_init(|| Found { api, kernel, signature, devices }))
+        Ok(found.get_or_init(|| Found { api, devices, kernel, signature }))
     }
 
     #[inline]
@@ -146,8 +154,10 @@ impl Kernel {
         unaffected_by_captures(|| unsafe { api.cuKernelGetFunction(&raw mut function, found.kernel as sys::CUkernel) })
             .map_err(|error| self.0.module.not_loaded(error, device, &self.0.module.log()))?;
         let limits = limits(api, found.kernel as sys::CUkernel, device)?;
+        let context = api.current_context()?;
         let shared_bytes = AtomicU32::new(USUAL_SHARED_BYTES.saturating_sub(limits.static_shared_bytes));
-        Ok(known.get_or_init(|| OnDevice { function: function as usize, limits, shared_bytes }))
+        let (function, plain) = (function as usize, PlainSignature::of(&found.signature));
+        Ok(known.get_or_init(|| OnDevice { context, function, device, shared_bytes, plain, limits }))
     }
 
     /// What the driver says of the kernel on a device.
@@ -212,8 +222,19 @@ impl Kernel {
             allow_shared_bytes(on_device, config.shared_bytes)?;
         }
         // SAFETY: as the caller promises, and the function is of the device whose context is current.
-        unsafe { submit(found.api, on_device.function, arguments, config, stream.handle()) }
+        unsafe { submit(found.api, on_device.function, arguments.bytes(), config, stream.handle()) }
             .map_err(|error| self.not_launched(error, on_device, config))
+    }
+
+    /// The kernel on the device whose primary context is current in this thread, if it was launched or asked about there
+    /// before, has plain parameters only, and [nothing is out of the ordinary](cuwheel_device_array::is_usual).
+    #[inline]
+    pub fn ready(&self) -> Option<ReadyKernel<'_>> {
+        let found = self.0.found.get().filter(|_| is_usual())?;
+        let context = found.api.current_context().ok()?;
+        let is_here = |on_device: &&OnDevice| on_device.context == context;
+        let on_device = found.devices.iter().filter_map(OnceLock::get).find(is_here)?;
+        Some(ReadyKernel { kernel: self, api: found.api, on_device, signature: on_device.plain.as_ref()? })
     }
 
     /// What the driver's refusal of a launch means.
@@ -225,6 +246,58 @@ impl Kernel {
             _ => String::new(),
         };
         LaunchError::refused(error, what, || remedy)
+    }
+}
+
+/// A kernel where nothing is left to be done before it is launched: on the device of the current context.
+#[derive(Clone, Copy)]
+pub struct ReadyKernel<'a> {
+    kernel: &'a Kernel,
+    api: Api,
+    on_device: &'a OnDevice,
+    signature: &'a PlainSignature,
+}
+
+impl ReadyKernel<'_> {
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.on_device.device
+    }
+
+    /// The context, a `CUcontext`: the primary one of the device.
+    #[inline]
+    pub fn context(&self) -> usize {
+        self.on_device.context
+    }
+
+    /// The parameters.
+    #[inline]
+    pub fn signature(&self) -> &PlainSignature {
+        self.signature
+    }
+
+    /// Whether a configuration has nothing but grid, block and shared memory, and fits.
+    #[inline]
+    pub fn fits(&self, config: &LaunchConfig) -> bool {
+        config.is_plain()
+            && config.check(&self.on_device.limits).is_ok()
+            && config.shared_bytes <= self.on_device.shared_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Puts a launch on a stream, with the parameters packed one behind the other.
+    ///
+    /// # Safety
+    /// The context has been current since [`Kernel::ready`], and the configuration [fits](Self::fits). `bytes` are as many as
+    /// the signature says; what is in them and the stream are as for [`Kernel::launch`], or a default stream's handle.
+    #[inline]
+    pub unsafe fn launch(&self, bytes: &[u8], config: &LaunchConfig, stream: usize) -> Result<(), Box<LaunchError>> {
+        let no_attributes = (0, std::ptr::null_mut());
+        // SAFETY: as the caller promises.
+        match unsafe { submit_with(self.api, self.on_device.function, bytes, config, stream, no_attributes) } {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Box::new(self.kernel.not_launched(error, self.on_device, config))),
+        }
     }
 }
 
@@ -241,65 +314,62 @@ fn allow_shared_bytes(on_device: &OnDevice, shared_bytes: u32) -> Result<(), Lau
 
 /// Calls the driver.
 ///
+/// Of its two functions `cuLaunchKernelEx` takes less time, also for launches that `cuLaunchKernel` could make.
+///
 /// # Safety
 /// As for [`Kernel::launch`]; the context of the function is current.
 #[inline]
 pub(super) unsafe fn submit(
     api: Api,
     function: usize,
-    arguments: &Arguments,
+    bytes: &[u8],
     config: &LaunchConfig,
     stream: usize,
 ) -> Result<(), DriverError> {
-    /// `CU_LAUNCH_PARAM_*` of `cuda.h`.
-    const BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
-    const BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
-    let bytes = arguments.bytes();
-    let mut size = bytes.len();
-    let mut extra =
-        [BUFFER_POINTER, bytes.as_ptr().cast_mut().cast(), BUFFER_SIZE, (&raw mut size).cast(), std::ptr::null_mut()];
-    let function = function as sys::CUfunction;
-    let handle = stream as sys::CUstream;
-    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
-    let each = std::ptr::null_mut();
     if config.is_plain() {
-        let shared = config.shared_bytes;
-        // SAFETY: the list ends in a null, and tells of a block of bytes of the size that it says.
-        return unsafe {
-            api.cuLaunchKernel(
-                function,
-                grid_x,
-                grid_y,
-                grid_z,
-                block_x,
-                block_y,
-                block_z,
-                shared,
-                handle,
-                each,
-                extra.as_mut_ptr(),
-            )
-        };
+        // SAFETY: as the caller promises; there are no attributes.
+        unsafe { submit_with(api, function, bytes, config, stream, (0, std::ptr::null_mut())) }
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { submit_with_attributes(api, function, bytes, config, stream) }
     }
-    // SAFETY: as above.
-    unsafe { submit_with_attributes(api, function, config, handle, extra.as_mut_ptr()) }
 }
 
 /// The same with clusters or attributes. Apart, so that it takes no room from the launches without.
 ///
 /// # Safety
-/// As for [`submit`]; `extra` is a list that ends in a null, and tells of a block of bytes of the size that it says.
+/// As for [`submit`].
 #[cold]
 #[inline(never)]
 unsafe fn submit_with_attributes(
     api: Api,
-    function: sys::CUfunction,
+    function: usize,
+    bytes: &[u8],
     config: &LaunchConfig,
-    stream: sys::CUstream,
-    extra: *mut *mut c_void,
+    stream: usize,
 ) -> Result<(), DriverError> {
     let mut attributes = RawAttributes::new(config);
-    let (count, attributes) = attributes.as_raw();
+    // SAFETY: as the caller promises; the attributes are a local variable.
+    unsafe { submit_with(api, function, bytes, config, stream, attributes.as_raw()) }
+}
+
+/// # Safety
+/// As for [`submit`]; there are as many attributes as it says.
+#[inline]
+unsafe fn submit_with(
+    api: Api,
+    function: usize,
+    bytes: &[u8],
+    config: &LaunchConfig,
+    stream: usize,
+    (count, attributes): (u32, *mut sys::CUlaunchAttribute),
+) -> Result<(), DriverError> {
+    /// `CU_LAUNCH_PARAM_*` of `cuda.h`.
+    const BUFFER_POINTER: *mut c_void = std::ptr::without_provenance_mut(1);
+    const BUFFER_SIZE: *mut c_void = std::ptr::without_provenance_mut(2);
+    let mut size = bytes.len();
+    let mut extra =
+        [BUFFER_POINTER, bytes.as_ptr().cast_mut().cast(), BUFFER_SIZE, (&raw mut size).cast(), std::ptr::null_mut()];
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (config.grid.sizes(), config.block.sizes());
     let config = sys::CUlaunchConfig {
         gridDimX: grid_x,
@@ -309,12 +379,14 @@ unsafe fn submit_with_attributes(
         blockDimY: block_y,
         blockDimZ: block_z,
         sharedMemBytes: config.shared_bytes,
-        hStream: stream,
+        hStream: stream as sys::CUstream,
         attrs: attributes,
         numAttrs: count,
     };
-    // SAFETY: the configuration and its attributes are local variables; the rest is as the caller promises.
-    unsafe { api.cuLaunchKernelEx(&raw const config, function, std::ptr::null_mut(), extra) }
+    let (function, each) = (function as sys::CUfunction, std::ptr::null_mut());
+    // SAFETY: the configuration is a local variable, and its attributes are as the caller promises; the list ends in a null,
+    // and tells of a block of bytes of the size that it says.
+    unsafe { api.cuLaunchKernelEx(&raw const config, function, each, extra.as_mut_ptr()) }
 }
 
 /// What is known of the cause of a refused launch.

@@ -50,10 +50,7 @@ impl LoadedKernel {
         signature: &Signature,
     ) -> Result<(Self, Signature), LaunchError> {
         let api = Api::get()?;
-        let mut current: sys::CUcontext = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local variable.
-        unsafe { api.cuCtxGetCurrent(&raw mut current) }?;
-        if current as usize != context {
+        if api.current_context()? != context {
             return Err(api.invalid_context("cuCtxGetCurrent").into());
         }
         let context = current_context()?;
@@ -89,6 +86,6 @@ impl LoadedKernel {
         stream: usize,
     ) -> Result<(), DriverError> {
         // SAFETY: as the caller promises.
-        unsafe { submit(Api::get()?, self.function, arguments, config, stream) }
+        unsafe { submit(Api::get()?, self.function, arguments.bytes(), config, stream) }
     }
 }

@@ -19,6 +19,7 @@ mod kernel;
 mod loaded;
 mod module;
 mod placement;
+mod plain;
 mod signature;
 mod typed;
 
@@ -28,10 +29,11 @@ pub use attributes::{ClusterSchedulingPolicy, LaunchAttribute, LaunchAttributes,
 pub use config::{ConfigError, Extent, LaunchConfig, Limits};
 pub use error::{Argument, LaunchError, Refusal};
 pub use image::{Code, Image, ImageError, ImageKind};
-pub use kernel::{Attributes, Kernel};
+pub use kernel::{Attributes, Kernel, ReadyKernel};
 pub use loaded::{ContextId, LoadedKernel, current_context};
 pub use module::Module;
 pub use placement::{MixedDevices, Placement};
+pub use plain::{PlainParameter, PlainSignature, PlainType};
 pub(crate) use signature::split_name;
 pub use signature::{Parameter, ParameterType, Signature, SignatureError};
 pub use typed::{Launch, Number};

@@ -66,7 +66,60 @@ fn a_hit_allocates_nothing_and_asks_the_driver_for_nothing_else() {
     assert_eq!(allocations, 0);
     let report = stub.report();
     assert_eq!(report["calls"].as_object().unwrap().len(), 2, "{}", report["calls"]);
-    assert_eq!((&report["calls"]["cuLaunchKernel"], &report["calls"]["cuCtxGetCurrent"]), (&100.into(), &100.into()));
+    assert_eq!((&report["calls"]["cuLaunchKernelEx"], &report["calls"]["cuCtxGetCurrent"]), (&100.into(), &100.into()));
+}
+
+#[test]
+fn a_kernel_is_ready_where_it_was_launched_before() {
+    let (stub, _alone) = Stub::alone();
+    let kernel = module().kernel("three", Some(Signature::parse(["float32*"; 3]).unwrap()));
+    let arrays = [array(FIRST), array(FIRST), array(FIRST)];
+    let config = config(1, 32);
+    assert!(kernel.ready().is_none());
+    launch(&kernel, &arrays.each_ref(), &config);
+    let block: Vec<u8> = arrays.iter().flat_map(|array| array.pointer().to_ne_bytes()).collect();
+    stub.reset();
+    let allocations = counter::allocations_during(|| {
+        for _ in 0..100 {
+            let ready = kernel.ready().unwrap();
+            assert!((ready.device(), ready.signature().size_bytes()) == (FIRST, block.len()) && ready.fits(&config));
+            // SAFETY: the arrays are alive; no kernel is run.
+            unsafe { ready.launch(&block, &config, 0) }.unwrap();
+        }
+    });
+    assert_eq!(allocations, 0);
+    let report = stub.report();
+    assert_eq!(report["calls"].as_object().unwrap().len(), 2, "{}", report["calls"]);
+    assert_eq!((&report["calls"]["cuLaunchKernelEx"], &report["calls"]["cuCtxGetCurrent"]), (&100.into(), &100.into()));
+    // Its context is not current, and the kernel not known there.
+    let _second = SECOND.enter().unwrap();
+    assert!(kernel.ready().is_none());
+    launch(&kernel, &[&array(SECOND), &array(SECOND), &array(SECOND)], &config);
+    assert_eq!(kernel.ready().map(|ready| ready.device()), Some(SECOND));
+}
+
+#[test]
+fn a_configuration_fits_a_ready_kernel_if_there_is_nothing_to_be_told_of_it() {
+    let (_stub, _alone) = Stub::alone();
+    let kernel = module().kernel("mixed", Some(Signature::parse(["uint8", "float64", "uint16"]).unwrap()));
+    let _limits = kernel.limits(FIRST).unwrap();
+    let _first = FIRST.enter().unwrap();
+    let ready = kernel.ready().unwrap();
+    let offsets: Vec<u32> = ready.signature().parameters().iter().map(|parameter| parameter.offset_bytes).collect();
+    assert_eq!((ready.signature().size_bytes(), offsets), (18, vec![0, 8, 16]));
+    let plain = config(1, 32);
+    assert!(ready.fits(&plain) && ready.fits(&plain.with_shared_bytes(48 * 1024)));
+    for other in [
+        config(1, 2048),
+        plain.with_shared_bytes(48 * 1024 + 1),
+        LaunchConfig { cooperative: true, ..plain },
+        LaunchConfig { cluster: Some(Extent::ONE), ..plain },
+    ] {
+        assert!(!ready.fits(&other), "{other}");
+    }
+    // Structures are for who packs all kinds of parameters.
+    let views = module().kernel("three", Some(Signature::parse(["view[float32, 0]"; 3]).unwrap()));
+    assert!(views.limits(FIRST).is_ok() && views.ready().is_none());
 }
 
 /// More parameters than are packed in place: each thread keeps the room for them.

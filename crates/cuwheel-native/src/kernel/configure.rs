@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU32;
 
 use cuwheel_device_array::Stream;
-use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchConfig};
+use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchAttributes, LaunchConfig};
 use cuwheel_exchange::StreamArgument;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::attributes::{self, Attributes};
+use super::usual::FoundToFit;
 use crate::exception;
 
 /// Bytes of dynamic shared memory.
@@ -27,12 +29,34 @@ impl<'py> FromPyObject<'_, 'py> for SharedBytes {
 }
 
 /// The shape of launches, as it is between the brackets of `kernel[grid, block, stream, shared_bytes]`, and as methods take it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct LaunchShape {
     pub(super) config: LaunchConfig,
     pub(super) stream: Option<Stream>,
     /// Whether other threads of Python run while the driver is called.
     pub(super) releases_gil: bool,
+    /// What it is, if there is no more to say of it than that.
+    pub(super) linear: Option<Linear>,
+    /// Where the kernel can be launched so. A shape belongs to one kernel, or its launches do not look here.
+    pub(super) fitting: FoundToFit,
+}
+
+/// A row of blocks, each a row of threads, and nothing else: `kernel[1024, 256]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Linear {
+    blocks: u32,
+    threads: NonZeroU32,
+}
+
+impl Linear {
+    /// What is between brackets, if it is that.
+    #[inline]
+    pub(super) fn in_brackets(brackets: &Bound<'_, PyAny>) -> Option<Self> {
+        let parts = brackets.cast_exact::<PyTuple>().ok().filter(|parts| parts.len() == 2)?;
+        let blocks = exact_size(&*parts.get_borrowed_item(0).ok()?)?;
+        let threads = NonZeroU32::new(exact_size(&*parts.get_borrowed_item(1).ok()?)?)?;
+        Some(Self { blocks, threads })
+    }
 }
 
 impl LaunchShape {
@@ -56,7 +80,45 @@ impl LaunchShape {
             cooperative,
             attributes: attributes.unwrap_or_default().0,
         };
-        Ok(Self { config, stream: stream.map(|stream| stream.0), releases_gil })
+        Ok(Self {
+            config,
+            stream: stream.map(|stream| stream.0),
+            releases_gil,
+            linear: None,
+            fitting: FoundToFit::default(),
+        })
+    }
+
+    /// The shape between the brackets of `kernel[grid, block]`, `kernel[grid, block, stream]` or
+    /// `kernel[grid, block, stream, shared_bytes]`.
+    #[inline]
+    pub(super) fn in_brackets(brackets: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(parts) = brackets.cast::<PyTuple>() else { return Err(wrong_brackets(brackets.py())) };
+        let count = parts.len();
+        if !(2..=4).contains(&count) {
+            return Err(wrong_brackets(brackets.py()));
+        }
+        let grid = extent("grid", &*parts.get_borrowed_item(0)?)?;
+        let block = extent("block", &*parts.get_borrowed_item(1)?)?;
+        let (cluster, cooperative, attributes) = (None, false, LaunchAttributes::NONE);
+        let config = LaunchConfig { grid, block, shared_bytes: 0, cluster, cooperative, attributes };
+        let mut shape = Self {
+            config,
+            stream: None,
+            releases_gil: true,
+            linear: Linear::in_brackets(brackets),
+            fitting: FoundToFit::default(),
+        };
+        if count > 2 {
+            let stream = parts.get_borrowed_item(2)?;
+            if !stream.is_none() {
+                shape.stream = Some(stream.extract::<StreamArgument>()?.0);
+            }
+        }
+        if count > 3 {
+            shape.config.shared_bytes = parts.get_borrowed_item(3)?.extract::<SharedBytes>()?.0;
+        }
+        Ok(shape)
     }
 
     /// The arguments of `configure` that make the same again.
@@ -67,6 +129,20 @@ impl LaunchShape {
         let attributes = attributes::dictionary(py, attributes)?;
         let (grid, block, cluster) = (sizes(*grid), sizes(*block), cluster.map(sizes));
         (grid, block, stream, *shared_bytes, cluster, *cooperative, attributes, self.releases_gil).into_pyobject(py)
+    }
+}
+
+#[cold]
+fn wrong_brackets(py: Python<'_>) -> PyErr {
+    let message = "a launch is configured by kernel[grid, block], kernel[grid, block, stream] or \
+                   kernel[grid, block, stream, shared_bytes]";
+    exception::new::<PyTypeError>(py, message)
+}
+
+impl PartialEq for LaunchShape {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |shape: &Self| (shape.config, shape.releases_gil);
+        parts(self) == parts(other) && self.stream == other.stream
     }
 }
 
@@ -89,49 +165,27 @@ impl fmt::Display for LaunchShape {
     }
 }
 
-impl<'py> FromPyObject<'_, 'py> for LaunchShape {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let parts = object.cast::<PyTuple>().ok().filter(|parts| (2..=4).contains(&parts.len()));
-        let Some(parts) = parts else {
-            let message = "a launch is configured by kernel[grid, block], kernel[grid, block, stream] or \
-                           kernel[grid, block, stream, shared_bytes]";
-            return Err(exception::new::<PyTypeError>(object.py(), message));
-        };
-        let optional = |index: usize| -> PyResult<Option<Borrowed<'_, 'py, PyAny>>> {
-            if index < parts.len() { parts.get_borrowed_item(index).map(Some) } else { Ok(None) }
-        };
-        let stream = match optional(2)?.filter(|stream| !stream.is_none()) {
-            Some(stream) => Some(stream.extract::<StreamArgument>()?),
-            None => None,
-        };
-        let shared_bytes = match optional(3)? {
-            Some(shared_bytes) => shared_bytes.extract()?,
-            None => SharedBytes(0),
-        };
-        let (grid, block) = (parts.get_borrowed_item(0)?, parts.get_borrowed_item(1)?);
-        Self::new(&grid, &block, stream, shared_bytes, None, false, None, true)
-    }
-}
-
 /// An integer, or a tuple or list of up to three.
 #[inline]
 pub(super) fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
+    match exact_size(value).map(|size| Extent::new(what, &[size])) {
+        Some(Ok(extent)) => Ok(extent),
+        _ => any_extent(what, value),
+    }
+}
+
+/// Anything but a positive integer of Python's own class.
+#[inline(never)]
+fn any_extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent> {
     let py = value.py();
     let mut sizes = [1; 3];
-    // SAFETY: the thread is attached, and `value` is a live object.
-    let count = if unsafe { ffi::PyLong_CheckExact(value.as_ptr()) } != 0 {
-        sizes[0] = size(value, || what.to_owned())?;
-        1
-    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+    let count = if let Ok(tuple) = value.cast::<PyTuple>() {
         for (axis, item) in tuple.iter_borrowed().take(sizes.len()).enumerate() {
             sizes[axis] = size(&item, || format!("{what}.{}", ["x", "y", "z"][axis]))?;
         }
         tuple.len()
     } else if let Ok(list) = value.cast::<PyList>() {
-        return extent(what, list.to_tuple().as_any());
+        return any_extent(what, list.to_tuple().as_any());
     } else {
         sizes[0] = size(value, || what.to_owned())?;
         1
@@ -143,17 +197,26 @@ pub(super) fn extent(what: &'static str, value: &Bound<'_, PyAny>) -> PyResult<E
     }
 }
 
+/// A number from 0 to 2³² - 1, if it is of Python's own class.
+#[inline]
+fn exact_size(value: &Bound<'_, PyAny>) -> Option<u32> {
+    let mut overflow = 0;
+    // SAFETY: the thread is attached, and `value` is a live object; an exact `int` raises nothing.
+    let number = unsafe {
+        if ffi::PyLong_CheckExact(value.as_ptr()) == 0 {
+            return None;
+        }
+        ffi::PyLong_AsLongAndOverflow(value.as_ptr(), &raw mut overflow)
+    };
+    // What overflows is -1.
+    u32::try_from(number).ok()
+}
+
 /// A number from 0 to 2³² - 1.
 #[inline]
 fn size(value: &Bound<'_, PyAny>, what: impl FnOnce() -> String) -> PyResult<u32> {
-    // SAFETY: the thread is attached, and `value` is a live object.
-    if unsafe { ffi::PyLong_CheckExact(value.as_ptr()) } != 0 {
-        let mut overflow = 0;
-        // SAFETY: as above; an exact `int` raises nothing.
-        let number = unsafe { ffi::PyLong_AsLongAndOverflow(value.as_ptr(), &raw mut overflow) };
-        if let Ok(size) = u32::try_from(number) {
-            return Ok(size);
-        }
+    if let Some(size) = exact_size(value) {
+        return Ok(size);
     }
     match value.extract::<u32>() {
         Ok(size) => Ok(size),

@@ -5,7 +5,9 @@
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_ulong, c_void};
 use std::hash::{DefaultHasher, Hash as _, Hasher};
-use std::mem::offset_of;
+use std::hint::cold_path;
+use std::mem::{self, offset_of};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{ptr, slice};
 
 use cuwheel_device_array::Stream;
@@ -18,7 +20,7 @@ use pyo3::{IntoPyObjectExt, PyClass, ffi, intern};
 use smallvec::SmallVec;
 
 use super::attributes;
-use super::configure::LaunchShape;
+use super::configure::{LaunchShape, Linear};
 use crate::exception;
 
 /// Arguments of a call.
@@ -41,6 +43,9 @@ pub(super) trait Launcher: PyClass<Frozen = True> + Sync {
 
     /// Launches with these arguments.
     fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()>;
+
+    /// Where a configured object is kept that nobody has any more, if one is: not for launchers with cycles.
+    fn idle(&self) -> Option<&Idle>;
 
     /// Whether both launch the same.
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool;
@@ -77,6 +82,39 @@ struct Object<L> {
     configured: Configured<L>,
 }
 
+/// A configured object of a launcher that nobody has any more, for the next that is asked for: `kernel[grid, block](…)` in a
+/// loop asks for the same each time. It has lost its reference to the launcher, and its shape holds nothing.
+#[derive(Debug, Default)]
+pub(super) struct Idle(AtomicPtr<ffi::PyObject>);
+
+impl Idle {
+    /// Takes the object out, or null.
+    #[inline]
+    fn take(&self) -> *mut ffi::PyObject {
+        self.0.swap(ptr::null_mut(), Ordering::AcqRel)
+    }
+
+    /// Keeps an object, and frees the one before.
+    ///
+    /// # Safety
+    /// The thread is attached. The object was taken apart as the type says, and nobody else knows it.
+    #[inline]
+    unsafe fn keep(&self, object: *mut ffi::PyObject) {
+        let former = self.0.swap(object, Ordering::AcqRel);
+        if !former.is_null() {
+            // SAFETY: the thread is attached; nobody else has the object, whose parts hold nothing.
+            unsafe { ffi::PyObject_Free(former.cast()) };
+        }
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        // SAFETY: a launcher goes where the thread is attached.
+        unsafe { self.keep(ptr::null_mut()) };
+    }
+}
+
 /// `Py_TPFLAGS_HAVE_VECTORCALL`: a part of the limited API from 3.12 on, and the same since 3.9.
 const HAVE_VECTORCALL: c_ulong = 1 << 11;
 
@@ -95,9 +133,15 @@ impl<L: Launcher> Configured<L> {
     pub(super) fn into_object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         const { assert!(align_of::<Object<L>>() <= 16, "Python's memory has this alignment") };
         let class = L::class().get(py).ok_or_else(|| exception::fetch(py))?;
+        let idle = self.launcher.get().idle().map_or(ptr::null_mut(), Idle::take);
         // SAFETY: the thread is attached, and objects of the class are `Object<L>`, since their size is that. What is written
-        // was never initialised; nothing else knows the object yet.
+        // was never initialised, or holds nothing; nothing else knows the object yet.
         unsafe {
+            if !idle.is_null() {
+                let object = ffi::PyObject_Init(idle, class.as_ptr().cast()).cast::<Object<L>>();
+                (&raw mut (*object).configured).write(self);
+                return Ok(Bound::from_owned_ptr(py, object.cast()));
+            }
             let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0).cast::<Object<L>>();
             if object.is_null() {
                 return Err(exception::fetch(py));
@@ -107,6 +151,31 @@ impl<L: Launcher> Configured<L> {
             (&raw mut (*object).configured).write(self);
             Ok(Bound::from_owned_ptr(py, object.cast()))
         }
+    }
+
+    /// What the brackets of `launcher[grid, block]` ask for, as an object for Python.
+    #[inline]
+    pub(super) fn in_brackets<'py>(
+        launcher: Bound<'py, L>,
+        brackets: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = launcher.py();
+        if let Some(linear) = Linear::in_brackets(brackets)
+            && let Some(idle) = launcher.get().idle()
+        {
+            let object = idle.take().cast::<Object<L>>();
+            // SAFETY: the thread is attached; what is idle is an object of the class, of which only the launcher is missing,
+            // and nobody else knows it.
+            unsafe {
+                if !object.is_null() && (*object).configured.shape.linear == Some(linear) {
+                    ffi::PyObject_Init(object.cast(), ffi::Py_TYPE(object.cast()));
+                    (&raw mut (*object).configured.launcher).write(launcher.unbind());
+                    return Ok(Bound::from_owned_ptr(py, object.cast()));
+                }
+                idle.keep(object.cast());
+            }
+        }
+        Self { launcher: launcher.unbind(), shape: LaunchShape::in_brackets(brackets)? }.into_object(py)
     }
 
     fn repr(&self) -> String {
@@ -272,11 +341,12 @@ unsafe extern "C" fn called_with_array<L: Launcher>(
         let py = Python::assume_attached();
         let this = configured::<L>(this);
         let args: &Args<'_, '_> = if count == 0 { &[] } else { slice::from_raw_parts(arguments.cast(), count) };
-        let launched = match Borrowed::from_ptr_or_opt(py, names) {
-            None => this.launcher.get().launch(py, &this.shape, args),
-            Some(names) => refuse_names::<L>(&names).and_then(|()| this.launcher.get().launch(py, &this.shape, args)),
-        };
-        match launched {
+        if let Some(names) = Borrowed::from_ptr_or_opt(py, names)
+            && let Err(error) = refuse_names::<L>(&names)
+        {
+            return raised(py, error);
+        }
+        match this.launcher.get().launch(py, &this.shape, args) {
             Ok(()) => py.None().into_ptr(),
             Err(error) => raised(py, error),
         }
@@ -306,9 +376,9 @@ unsafe extern "C" fn called_with_tuple<L: Launcher>(
                 refuse_names::<L>(&names)?;
             }
             let args = Borrowed::from_ptr(py, arguments).cast::<PyTuple>()?;
-            let this = configured::<L>(this);
-            this.launcher.get().launch(py, &this.shape, &self::arguments(&args))?;
-            Ok(py.None())
+            let args = self::arguments(&args);
+            let result = called_with_array::<L>(this, args.as_ptr().cast(), args.len(), ptr::null_mut());
+            Bound::from_owned_ptr_or_opt(py, result).map(Bound::unbind).ok_or_else(|| exception::fetch(py))
         })
     }
 }
@@ -414,8 +484,21 @@ unsafe extern "C" fn deallocate<L: Launcher>(this: *mut ffi::PyObject) {
         if !(*object).weak_references.is_null() {
             ffi::PyObject_ClearWeakRefs(this);
         }
-        // Attached, so that the reference to the launcher goes at once.
-        Python::attach_unchecked(|_| ptr::drop_in_place(&raw mut (*object).configured));
+        let Configured { launcher, shape } = (&raw const (*object).configured).read();
+        let holds_nothing = shape.stream.as_ref().is_none_or(|stream| stream.keep_alive().is_none());
+        if let Some(idle) = launcher.get().idle().filter(|_| holds_nothing) {
+            mem::forget(shape);
+            idle.keep(this);
+            ffi::Py_DECREF(launcher.into_ptr());
+            ffi::Py_DECREF(class.cast());
+            return;
+        }
+        ffi::Py_DECREF(launcher.into_ptr());
+        if !holds_nothing {
+            // A reference that is dropped goes at once where PyO3 knows that the thread is attached.
+            cold_path();
+            Python::attach_unchecked(|_| drop(shape));
+        }
         if L::HAS_CYCLES {
             ffi::PyObject_GC_Del(this.cast());
         } else {

@@ -18,7 +18,7 @@ use super::argument_type::ArgumentType;
 use super::attributes::Attributes;
 use super::compile::{self, Directories, Settings, SourceArgument, Texts};
 use super::configure::{LaunchShape, SharedBytes};
-use super::configured::{self, Args, ClassTexts, Configured, Launcher};
+use super::configured::{self, Args, ClassTexts, Configured, Idle, Launcher};
 use super::module::PyModuleOfKernels;
 use super::overload::{Overloads, Typed};
 use super::source::{self, ImageBytes, SignatureArgument};
@@ -125,9 +125,8 @@ impl Dispatcher {
         Ok(Self { maker, overloads: Overloads::new() })
     }
 
-    fn __getitem__(slf: Bound<'_, Self>, shape: LaunchShape) -> PyResult<Bound<'_, PyAny>> {
-        let py = slf.py();
-        Configured { launcher: slf.unbind(), shape }.into_object(py)
+    fn __getitem__<'py>(slf: Bound<'py, Self>, brackets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Configured::in_brackets(slf, brackets)
     }
 
     /// Return the dispatcher with the shape of its launches, to be called with the arguments.
@@ -320,7 +319,7 @@ fn kernel(
     signature: Option<Signature>,
 ) -> PyResult<Py<PyKernel>> {
     let kernel = module.get().module.kernel(name, signature);
-    Py::new(py, PyKernel { kernel, module: module.clone().unbind() })
+    Py::new(py, PyKernel { kernel, module: module.clone().unbind(), idle: Idle::default() })
 }
 
 /// The kernel that a function has made.
@@ -423,6 +422,10 @@ Raises:
             let overload = typed.overload(py, &self.overloads, |typed| self.make(py, typed))?;
             place::launch_found(py, &overload.kernel.get().kernel, shape, args, &mut typed.found)
         })
+    }
+
+    fn idle(&self) -> Option<&Idle> {
+        None
     }
 
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {

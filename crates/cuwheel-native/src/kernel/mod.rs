@@ -19,6 +19,7 @@ mod place;
 mod scalar;
 mod small_float;
 mod source;
+mod usual;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -32,7 +33,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use self::attributes::Attributes;
 use self::configure::{LaunchShape, SharedBytes};
-use self::configured::{Args, ClassTexts, Configured, Launcher};
+use self::configured::{Args, ClassTexts, Configured, Idle, Launcher};
 use self::module::PyModuleOfKernels;
 use crate::devicearray::DeviceArgument;
 use crate::submodule::{Submodule, add_class};
@@ -61,6 +62,7 @@ fn populate(module: &Bound<'_, PyModule>) -> PyResult<()> {
 struct PyKernel {
     kernel: launch::Kernel,
     module: Py<PyModuleOfKernels>,
+    idle: Idle,
 }
 
 impl PartialEq for PyKernel {
@@ -77,9 +79,8 @@ impl Hash for PyKernel {
 
 #[pymethods]
 impl PyKernel {
-    fn __getitem__(slf: Bound<'_, Self>, shape: LaunchShape) -> PyResult<Bound<'_, PyAny>> {
-        let py = slf.py();
-        Configured { launcher: slf.unbind(), shape }.into_object(py)
+    fn __getitem__<'py>(slf: Bound<'py, Self>, brackets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Configured::in_brackets(slf, brackets)
     }
 
     /// Return the kernel with the shape of its launches, to be called with the arguments.
@@ -255,9 +256,19 @@ Raises:
         &CLASS
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "it is called where Python calls, and nowhere else")]
     fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()> {
-        place::launch(py, &self.kernel, shape, args)
+        match usual::launch(py, &self.kernel, shape, args) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(exception_of(py, *error)),
+            None => place::launch(py, &self.kernel, shape, args),
+        }
+    }
+
+    #[inline]
+    fn idle(&self) -> Option<&Idle> {
+        Some(&self.idle)
     }
 
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {

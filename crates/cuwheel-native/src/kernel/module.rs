@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::PyKernel;
 use super::compile::{self, Directories, Settings, SourceArgument, Texts};
+use super::configured::Idle;
 use super::source::{self, ImageBytes, SignatureArgument};
 
 /// Make a module of what pickle has read.
@@ -150,7 +151,7 @@ impl PyModuleOfKernels {
     #[pyo3(signature = (name, /, signature = None))]
     fn kernel(slf: Bound<'_, Self>, name: &str, signature: Option<SignatureArgument>) -> PyKernel {
         let kernel = slf.get().module.kernel(name, signature.map(|signature| signature.0));
-        PyKernel { kernel, module: slf.unbind() }
+        PyKernel { kernel, module: slf.unbind(), idle: Idle::default() }
     }
 
     /// The names of all kernels in the image, sorted.

@@ -14,7 +14,7 @@ use crate::devicearray::DeviceArray;
 use crate::exception;
 
 /// Launches a kernel with `args`, on the stream of `shape` or on the one that the arrays' producers work on.
-#[inline]
+#[inline(never)]
 pub(super) fn launch(py: Python<'_>, kernel: &Kernel, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()> {
     launch_by(py, kernel, shape, args, |packing, position, parameter, value| packing.add(position, parameter, value))
 }

@@ -66,14 +66,22 @@ enum Number {
 #[inline]
 pub(super) fn pack(value: &Bound<'_, PyAny>, dtype: DType) -> Result<Packed, Refusal> {
     match usual(value, dtype) {
-        Some(packed) => Ok(packed),
+        Some(Usual::Wide(bits)) => Ok(packed(&bits.to_ne_bytes())),
+        Some(Usual::Narrow(bits)) => Ok(packed(&bits.to_ne_bytes())),
         None => pack_any(value, dtype),
     }
 }
 
+/// A parameter of 64 or of 32 bits.
+#[derive(Clone, Copy)]
+pub(super) enum Usual {
+    Wide(u64),
+    Narrow(u32),
+}
+
 /// What programs mostly pass: Python's own numbers, to parameters of 32 or 64 bits that have them. `None` for anything else.
 #[inline]
-fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Packed> {
+pub(super) fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Usual> {
     let value = value.as_ptr();
     // SAFETY: the thread is attached, and `value` is a live object, whose class is looked at before it is read; the pointer
     // is to a local variable. Of objects of exactly these classes nothing is raised.
@@ -81,10 +89,10 @@ fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Packed> {
         if ffi::PyFloat_CheckExact(value) != 0 {
             let number = ffi::PyFloat_AsDouble(value);
             return match dtype {
-                DType::Float64 => Some(packed(&number.to_ne_bytes())),
+                DType::Float64 => Some(Usual::Wide(number.to_bits())),
                 DType::Float32 => Some(narrow(number))
                     .filter(|narrowed| narrowed.is_finite())
-                    .map(|narrowed| packed(&narrowed.to_ne_bytes())),
+                    .map(|narrowed| Usual::Narrow(narrowed.to_bits())),
                 _ => None,
             };
         }
@@ -93,21 +101,30 @@ fn usual(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Packed> {
         }
         let mut overflow = 0;
         let number = ffi::PyLong_AsLongLongAndOverflow(value, &raw mut overflow);
-        let fits = overflow == 0
-            && match dtype {
-                DType::Int64 => true,
-                DType::UInt64 => number >= 0,
-                DType::Int32 => i32::try_from(number).is_ok(),
-                DType::UInt32 => u32::try_from(number).is_ok(),
-                _ => false,
-            };
-        // The lowest bytes, in the order of this machine, which is that of the device.
-        fits.then(|| match dtype {
-            DType::Int64 | DType::UInt64 => packed(&number.to_le_bytes()),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was found to fit")]
-            _ => packed(&(number as u32).to_le_bytes()),
-        })
+        if overflow != 0 {
+            return None;
+        }
+        let is_signed = matches!(dtype, DType::Int64 | DType::Int32);
+        if matches!(dtype, DType::Int64 | DType::UInt64) {
+            return (is_signed || number >= 0).then(|| Usual::Wide(number.cast_unsigned()));
+        }
+        let bits = if is_signed { i32::try_from(number).ok()?.cast_unsigned() } else { u32::try_from(number).ok()? };
+        matches!(dtype, DType::Int32 | DType::UInt32).then_some(Usual::Narrow(bits))
     }
+}
+
+/// Whether a value is one of the numbers that [`usual`] reads.
+#[inline]
+pub(super) fn is_usual(value: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the thread is attached, and `value` is a live object, of which the class is looked at.
+    is_float(value) || unsafe { ffi::PyLong_CheckExact(value.as_ptr()) } != 0
+}
+
+/// Whether a value is a number of Python's own class `float`.
+#[inline]
+pub(super) fn is_float(value: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: as above.
+    unsafe { ffi::PyFloat_CheckExact(value.as_ptr()) != 0 }
 }
 
 /// Any value.
