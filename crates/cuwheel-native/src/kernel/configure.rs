@@ -35,7 +35,7 @@ pub(super) struct LaunchShape {
     pub(super) stream: Option<Stream>,
     /// Whether other threads of Python run while the driver is called.
     pub(super) releases_gil: bool,
-    /// What it is, if there is no more to say of it than that.
+    /// What it is, if it is known that there is no more to say of it than that.
     pub(super) linear: Option<Linear>,
     /// Where the kernel can be launched so. A shape belongs to one kernel, or its launches do not look here.
     pub(super) fitting: FoundToFit,
@@ -102,13 +102,7 @@ impl LaunchShape {
         let block = extent("block", &*parts.get_borrowed_item(1)?)?;
         let (cluster, cooperative, attributes) = (None, false, LaunchAttributes::NONE);
         let config = LaunchConfig { grid, block, shared_bytes: 0, cluster, cooperative, attributes };
-        let mut shape = Self {
-            config,
-            stream: None,
-            releases_gil: true,
-            linear: Linear::in_brackets(brackets),
-            fitting: FoundToFit::default(),
-        };
+        let mut shape = Self { config, stream: None, releases_gil: true, linear: None, fitting: FoundToFit::default() };
         if count > 2 {
             let stream = parts.get_borrowed_item(2)?;
             if !stream.is_none() {

@@ -159,8 +159,8 @@ impl<L: Launcher> Configured<L> {
         launcher: Bound<'py, L>,
         brackets: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = launcher.py();
-        if let Some(linear) = Linear::in_brackets(brackets)
+        let (py, linear) = (launcher.py(), Linear::in_brackets(brackets));
+        if let Some(linear) = linear
             && let Some(idle) = launcher.get().idle()
         {
             let object = idle.take().cast::<Object<L>>();
@@ -175,7 +175,8 @@ impl<L: Launcher> Configured<L> {
                 idle.keep(object.cast());
             }
         }
-        Self { launcher: launcher.unbind(), shape: LaunchShape::in_brackets(brackets)? }.into_object(py)
+        let shape = LaunchShape { linear, ..LaunchShape::in_brackets(brackets)? };
+        Self { launcher: launcher.unbind(), shape }.into_object(py)
     }
 
     fn repr(&self) -> String {
