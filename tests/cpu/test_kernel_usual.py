@@ -236,6 +236,10 @@ def test_a_current_stream_is_used_as_soon_as_there_is_one(driver):
         inside = arrays()
         configured(*inside)
         assert kernels.last_launch(driver)["stream"] == stream.handle
+        check_both_ways(driver, kernel, *inside)
+        check_both_ways(driver, kernel, x, y, inside[2])
+        check_both_ways(driver, kernel, *map(exchanging, (x, y, z)))
+        check_both_ways(driver, kernels.typed("int32"), 1)
     configured(x, y, z)
     assert kernels.last_launch(driver)["stream"] == 0
 

@@ -17,11 +17,10 @@ pub(crate) enum Unusual {
 /// A bit for each that is so.
 static NOTED: AtomicU8 = AtomicU8::new(0);
 
-/// Whether nothing is out of the ordinary: the process was not forked off one that used the driver, no deferred error
-/// waits, and the [current stream](crate::stream::current) of every thread is the legacy default stream.
+/// Whether the driver can be used as ever: the process was not forked off one that used it, and no deferred error waits.
 #[inline]
 pub fn is_usual() -> bool {
-    NOTED.load(Ordering::Relaxed) == 0
+    NOTED.load(Ordering::Relaxed) & (Unusual::Forked as u8 | Unusual::DeferredError as u8) == 0
 }
 
 impl Unusual {

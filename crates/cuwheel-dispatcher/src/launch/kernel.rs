@@ -227,7 +227,7 @@ impl Kernel {
     }
 
     /// The kernel on the device whose primary context is current in this thread, if it was launched or asked about there
-    /// before, has plain parameters only, and [nothing is out of the ordinary](cuwheel_device_array::is_usual).
+    /// before, has plain parameters only, and [the driver can be used as ever](cuwheel_device_array::is_usual).
     #[inline]
     pub fn ready(&self) -> Option<ReadyKernel<'_>> {
         let found = self.0.found.get().filter(|_| is_usual())?;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cuwheel_device_array::{ArrayView, DType, Device, MemoryKind, Stream};
+use cuwheel_device_array::{ArrayView, DType, Device, MemoryKind, Stream, stream};
 use cuwheel_dispatcher::launch::{Kernel, LaunchConfig, LaunchError, PlainSignature, PlainType, ReadyKernel};
 use cuwheel_exchange::{UsualArray, UsualArrays};
 use pyo3::ffi;
@@ -16,9 +16,6 @@ use super::configure::LaunchShape;
 use super::configured::Args;
 use super::scalar;
 use crate::devicearray::DeviceArray;
-
-/// The handle of the stream that a thread works on by default: where another one is current, nothing here is usual.
-const CURRENT: usize = 0;
 
 /// The context in which a configuration was last found to fit, so that launches there do not look again.
 #[derive(Debug, Default)]
@@ -67,7 +64,7 @@ pub(super) fn launch(
         }
     }
     let bytes = packing.block.get(..ready.signature().size_bytes())?;
-    let stream = packing.stream.unwrap_or(CURRENT);
+    let stream = packing.stream.unwrap_or_else(|| stream::current(packing.device).handle());
     // Nothing of Python's is used until it is dropped.
     let detached = shape.releases_gil.then(|| Detached::new(py));
     // SAFETY: no other code has run since the context was looked at but that of producers, which restore it. The arrays are
@@ -99,7 +96,7 @@ impl Packing {
     ) -> Option<()> {
         let array = match DeviceArray::known(value) {
             Some(own) => {
-                self.stream.get_or_insert(CURRENT);
+                self.stream.get_or_insert_with(|| stream::current(self.device).handle());
                 self.own(&own.get().array, elements.map(|(dtype, _)| dtype), is_const)?
             }
             None => self.foreign.read(&value, elements.map(|(_, dlpack)| dlpack))?,
