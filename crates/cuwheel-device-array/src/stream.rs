@@ -191,6 +191,17 @@ pub fn current(device: Device) -> Stream {
     if Unusual::CurrentStream.is_so() { current_of_thread(device) } else { Stream::LEGACY }
 }
 
+/// The handle of the [`current`] stream, for who uses it while it stays the current one.
+#[inline]
+pub fn current_handle(device: Device) -> usize {
+    #[cold]
+    fn handle_of_thread(device: Device) -> usize {
+        current_of_thread(device).handle()
+    }
+
+    if Unusual::CurrentStream.is_so() { handle_of_thread(device) } else { Stream::LEGACY.handle }
+}
+
 fn current_of_thread(device: Device) -> Stream {
     let find = |current: &RefCell<Vec<(Device, Stream)>>| {
         current.borrow().iter().find(|entry| entry.0 == device).map(|entry| entry.1.clone())

@@ -64,7 +64,7 @@ pub(super) fn launch(
         }
     }
     let bytes = packing.block.get(..ready.signature().size_bytes())?;
-    let stream = packing.stream.unwrap_or_else(|| stream::current(packing.device).handle());
+    let stream = packing.stream.unwrap_or_else(|| stream::current_handle(packing.device));
     // Nothing of Python's is used until it is dropped.
     let detached = shape.releases_gil.then(|| Detached::new(py));
     // SAFETY: no other code has run since the context was looked at but that of producers, which restore it. The arrays are
@@ -96,7 +96,7 @@ impl Packing {
     ) -> Option<()> {
         let array = match DeviceArray::known(value) {
             Some(own) => {
-                self.stream.get_or_insert_with(|| stream::current(self.device).handle());
+                self.stream.get_or_insert_with(|| stream::current_handle(self.device));
                 self.own(&own.get().array, elements.map(|(dtype, _)| dtype), is_const)?
             }
             None => self.foreign.read(&value, elements.map(|(_, dlpack)| dlpack))?,
