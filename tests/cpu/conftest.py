@@ -76,6 +76,12 @@ def driver():
         yield driver
 
 
+@pytest.fixture(params=["first launch", "later launch"])
+def first_and_later_launches(request, monkeypatch):
+    """What holds of a kernel's first launch holds of later ones, which take a shorter way."""
+    monkeypatch.setattr("kernels.ARE_KNOWN", request.param == "later launch")
+
+
 @pytest.fixture(scope="session")
 def compiler_library(tmp_path_factory):
     return nvrtc.Compiler(nvrtc.build(tmp_path_factory.mktemp("nvrtc") / "libnvrtc.so.13"))

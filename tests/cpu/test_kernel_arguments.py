@@ -11,11 +11,7 @@ import pytest
 
 HUGE = 10**400
 
-
-@pytest.fixture(autouse=True, params=["first launch", "later launch"])
-def known(request, monkeypatch):
-    """What holds of a kernel's first launch holds of later ones, which take a shorter way."""
-    monkeypatch.setattr(kernels, "ARE_KNOWN", request.param == "later launch")
+pytestmark = pytest.mark.usefixtures("first_and_later_launches")
 
 
 class Described:

@@ -9,13 +9,7 @@ import kernels
 import pytest
 from cuwheel import Stream
 
-pytestmark = pytest.mark.usefixtures("driver")
-
-
-@pytest.fixture(autouse=True, params=["first launch", "later launch"])
-def known(request, monkeypatch):
-    """What holds of a kernel's first launch holds of later ones, which take a shorter way."""
-    monkeypatch.setattr(kernels, "ARE_KNOWN", request.param == "later launch")
+pytestmark = pytest.mark.usefixtures("driver", "first_and_later_launches")
 
 ORDERS = ("cuEventRecord", "cuStreamWaitEvent")
 

@@ -123,18 +123,13 @@ FOREIGN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", OWN)
-def test_own_arrays_lead_to_the_same(driver, case):
-    kernel = known_kernel()
-    arguments = tuple(OWN[case](*arrays()))
-    check_both_ways(driver, kernel, *arguments)
-    check_both_ways(driver, kernel, *arguments, stream=2)
+ARGUMENTS = {f"own, {case}": make for case, make in OWN.items()} | {f"foreign, {case}": make for case, make in FOREIGN.items()}
 
 
-@pytest.mark.parametrize("case", FOREIGN)
-def test_arrays_of_other_libraries_lead_to_the_same(driver, case):
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arrays_lead_to_the_same(driver, case):
     kernel = known_kernel()
-    arguments = tuple(FOREIGN[case](*arrays()))
+    arguments = tuple(ARGUMENTS[case](*arrays()))
     check_both_ways(driver, kernel, *arguments)
     check_both_ways(driver, kernel, *arguments, stream=2)
 

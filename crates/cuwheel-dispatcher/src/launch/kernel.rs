@@ -292,9 +292,8 @@ impl ReadyKernel<'_> {
     /// the signature says; what is in them and the stream are as for [`Kernel::launch`], or a default stream's handle.
     #[inline]
     pub unsafe fn launch(&self, bytes: &[u8], config: &LaunchConfig, stream: usize) -> Result<(), Box<LaunchError>> {
-        let no_attributes = (0, std::ptr::null_mut());
         // SAFETY: as the caller promises.
-        match unsafe { submit_with(self.api, self.on_device.function, bytes, config, stream, no_attributes) } {
+        match unsafe { submit_with(self.api, self.on_device.function, bytes, config, stream, NO_ATTRIBUTES) } {
             Ok(()) => Ok(()),
             Err(error) => Err(Box::new(self.kernel.not_launched(error, self.on_device, config))),
         }
@@ -312,6 +311,9 @@ fn allow_shared_bytes(on_device: &OnDevice, shared_bytes: u32) -> Result<(), Lau
     Ok(())
 }
 
+/// Attributes of a launch as the driver takes them, a number and an address: none.
+const NO_ATTRIBUTES: (u32, *mut sys::CUlaunchAttribute) = (0, std::ptr::null_mut());
+
 /// Calls the driver.
 ///
 /// Of its two functions `cuLaunchKernelEx` takes less time, also for launches that `cuLaunchKernel` could make.
@@ -328,7 +330,7 @@ pub(super) unsafe fn submit(
 ) -> Result<(), DriverError> {
     if config.is_plain() {
         // SAFETY: as the caller promises; there are no attributes.
-        unsafe { submit_with(api, function, bytes, config, stream, (0, std::ptr::null_mut())) }
+        unsafe { submit_with(api, function, bytes, config, stream, NO_ATTRIBUTES) }
     } else {
         // SAFETY: as the caller promises.
         unsafe { submit_with_attributes(api, function, bytes, config, stream) }

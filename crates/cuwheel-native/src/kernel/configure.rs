@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 
 use cuwheel_device_array::Stream;
-use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchAttributes, LaunchConfig};
+use cuwheel_dispatcher::launch::{ConfigError, Extent, LaunchConfig};
 use cuwheel_exchange::StreamArgument;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -80,13 +80,12 @@ impl LaunchShape {
             cooperative,
             attributes: attributes.unwrap_or_default().0,
         };
-        Ok(Self {
-            config,
-            stream: stream.map(|stream| stream.0),
-            releases_gil,
-            linear: None,
-            fitting: FoundToFit::default(),
-        })
+        Ok(Self::of(config, stream.map(|stream| stream.0), releases_gil))
+    }
+
+    #[inline]
+    fn of(config: LaunchConfig, stream: Option<Stream>, releases_gil: bool) -> Self {
+        Self { config, stream, releases_gil, linear: None, fitting: FoundToFit::default() }
     }
 
     /// The shape between the brackets of `kernel[grid, block]`, `kernel[grid, block, stream]` or
@@ -100,9 +99,7 @@ impl LaunchShape {
         }
         let grid = extent("grid", &*parts.get_borrowed_item(0)?)?;
         let block = extent("block", &*parts.get_borrowed_item(1)?)?;
-        let (cluster, cooperative, attributes) = (None, false, LaunchAttributes::NONE);
-        let config = LaunchConfig { grid, block, shared_bytes: 0, cluster, cooperative, attributes };
-        let mut shape = Self { config, stream: None, releases_gil: true, linear: None, fitting: FoundToFit::default() };
+        let mut shape = Self::of(LaunchConfig::new(grid, block), None, true);
         if count > 2 {
             let stream = parts.get_borrowed_item(2)?;
             if !stream.is_none() {

@@ -45,7 +45,9 @@ pub(super) trait Launcher: PyClass<Frozen = True> + Sync {
     fn launch(&self, py: Python<'_>, shape: &LaunchShape, args: &Args<'_, '_>) -> PyResult<()>;
 
     /// Where a configured object is kept that nobody has any more, if one is: not for launchers with cycles.
-    fn idle(&self) -> Option<&Idle>;
+    fn idle(&self) -> Option<&Idle> {
+        None
+    }
 
     /// Whether both launch the same.
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool;
@@ -159,15 +161,14 @@ impl<L: Launcher> Configured<L> {
         launcher: Bound<'py, L>,
         brackets: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, linear) = (launcher.py(), Linear::in_brackets(brackets));
-        if let Some(linear) = linear
-            && let Some(idle) = launcher.get().idle()
-        {
+        let (py, idle) = (launcher.py(), launcher.get().idle());
+        let linear = idle.and_then(|_| Linear::in_brackets(brackets));
+        if let Some(idle) = idle.filter(|_| linear.is_some()) {
             let object = idle.take().cast::<Object<L>>();
             // SAFETY: the thread is attached; what is idle is an object of the class, of which only the launcher is missing,
             // and nobody else knows it.
             unsafe {
-                if !object.is_null() && (*object).configured.shape.linear == Some(linear) {
+                if !object.is_null() && (*object).configured.shape.linear == linear {
                     ffi::PyObject_Init(object.cast(), ffi::Py_TYPE(object.cast()));
                     (&raw mut (*object).configured.launcher).write(launcher.unbind());
                     return Ok(Bound::from_owned_ptr(py, object.cast()));

@@ -424,10 +424,6 @@ Raises:
         })
     }
 
-    fn idle(&self) -> Option<&Idle> {
-        None
-    }
-
     fn is_same(this: &Py<Self>, other: &Py<Self>) -> bool {
         this.is(other)
     }
